@@ -1,0 +1,3 @@
+from nanlab.cli import entry
+
+entry()

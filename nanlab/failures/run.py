@@ -1,0 +1,60 @@
+"""What every failure gives back: a run's history, and the named fixes that cure it or only seem to.
+
+Taught from lesson 02 on.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A change to a failing run. `knobs` are the arguments of the failure's ``run`` that it changes, one thing each."""
+
+    name: str
+    title: str
+    knobs: dict[str, object]
+    cures: bool
+    why: str
+
+
+@dataclass
+class History:
+    """What a training run recorded, one number a step, as Python floats; a record stops at the first non-finite step.
+
+    `first_bad_step` is the 0-based step at which the first non-finite value appeared, None for a finite run, and
+    `first_bad_where` the name of the quantity it stood in ("activation", "loss", "gradient", "weight").
+    """
+
+    loss: list[float] = field(default_factory=list)
+    gradient_norm: list[float] = field(default_factory=list)
+    largest_activation: list[float] = field(default_factory=list)
+    largest_weight: list[float] = field(default_factory=list)
+    first_bad_step: int | None = None
+    first_bad_where: str | None = None
+
+    @property
+    def finite(self) -> bool:
+        return self.first_bad_step is None
+
+    def table(self) -> str:
+        """The run as text, four significant digits, one step a line."""
+        head = f"{'step':>4}  {'loss':>10}  {'gradient norm':>13}  {'largest activation':>18}  {'largest weight':>14}"
+        rows = zip(self.loss, self.gradient_norm, self.largest_activation, self.largest_weight, strict=True)
+        lines = [
+            f"{step:>4}  {digits(loss):>10}  {digits(norm):>13}  {digits(activation):>18}  {digits(weight):>14}"
+            for step, (loss, norm, activation, weight) in enumerate(rows)
+        ]
+        return "\n".join([head, *lines])
+
+
+def digits(value: float, significant: int = 4) -> str:
+    """`value` as text with at most `significant` digits; what training produced differs beyond four between
+    processors. ``inf``, ``-inf`` and ``nan`` are words."""
+    return f"{value:.{significant}g}"
+
+
+def first_nonfinite(values: Sequence[float]) -> int | None:
+    """The index of the first inf or nan in `values`, or None."""
+    return next((i for i, value in enumerate(values) if not math.isfinite(value)), None)
