@@ -25,7 +25,7 @@ _HOME = {  # public name -> the module that defines it
 }
 _MODULES = {"suspects", "formats", "failures", "labs", "plots", "check"}
 
-__all__ = sorted([*_HOME, "load_ipython_extension"])  # noqa: PLE0605
+__all__ = sorted([*_HOME, "load_ipython_extension"])
 
 
 def __getattr__(name: str):

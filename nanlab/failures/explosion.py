@@ -33,7 +33,7 @@ FIXES = (
         "Divide the inputs by 10 after the targets are made",
         {"divide_inputs_by": 10.0},
         cures=False,
-        why="The targets are still of size 30: the network must grow large weights to reach them, and explodes at step 6.",
+        why="The targets are still of size 30: the network must grow large weights to reach them, exploding at step 6.",
     ),
 )
 

@@ -1,0 +1,60 @@
+import re
+
+import pytest
+
+from nanlab import course, suspects
+
+every_suspect = pytest.mark.parametrize("row", list(suspects.table()), ids=lambda row: row.name)
+
+
+@every_suspect
+def test_every_row_is_complete_and_says_a_year_or_a_document(row):
+    for field in suspects.COLUMNS:
+        assert getattr(row, field).strip()
+    assert row.kind in ("fault", "harmless")
+    assert row.sources
+    assert all(re.search(r"\b(19|20)\d\d\b|documentation", source) for source in row.sources)
+
+
+@every_suspect
+def test_every_row_points_to_a_lesson_of_the_course(row):
+    assert course.topic(row.lesson)
+
+
+def test_the_table_has_the_five_suspects_that_the_course_was_asked_to_teach():
+    taught = {
+        "lr_too_high",
+        "log_or_div_of_zero",
+        "unscaled_inputs_or_targets",
+        "exploding_gradients",
+        "fp16_overflow_or_no_scaler",
+    }
+    assert taught <= set(suspects.SUSPECTS)
+
+
+def test_an_unknown_name_gets_the_closest_ones():
+    with pytest.raises(KeyError, match="lr_too_high"):
+        suspects.get("lr_to_high")
+
+
+def test_text_shows_every_field_of_the_row():
+    text = re.sub(r"\s+", " ", str(suspects.get("cancellation")))
+    for field in suspects.COLUMNS:
+        assert getattr(suspects.get("cancellation"), field) in text
+
+
+def test_markdown_has_one_line_a_suspect_and_no_broken_columns():
+    lines = suspects.table().markdown().splitlines()
+    assert len(lines) == 2 + len(suspects.table())
+    assert {line.count(" | ") for line in lines[2:]} == {len(suspects.COLUMNS) - 1}
+
+
+def test_html_has_a_heading_for_every_column_and_every_row():
+    html = suspects.table()._repr_html_()
+    assert html.count('scope="col"') == len(suspects.COLUMNS)
+    assert html.count('scope="row"') == len(suspects.table())
+
+
+def test_a_lesson_finds_the_rows_it_has_earned():
+    earned = [row.name for row in suspects.for_lesson("02_loss_explosion")]
+    assert earned == ["lr_too_high", "unscaled_inputs_or_targets"]
