@@ -48,11 +48,25 @@ class History:
         ]
         return "\n".join([head, *lines])
 
+    def plain(self, every: int = 1) -> str:
+        """The loss of every `every`-th step in everyday notation, four significant digits: ``154,100,000``."""
+        return "\n".join(
+            f"step {step:>2}   loss {plain_number(loss)}" for step, loss in enumerate(self.loss) if step % every == 0
+        )
+
 
 def digits(value: float, significant: int = 4) -> str:
     """`value` as text with at most `significant` digits; what training produced differs beyond four between
     processors. ``inf``, ``-inf`` and ``nan`` are words."""
     return f"{value:.{significant}g}"
+
+
+def plain_number(value: float, significant: int = 4) -> str:
+    """`value` as `digits` gives it, written out without an exponent: ``196,800`` and not ``1.968e+05``."""
+    if not math.isfinite(value):
+        return digits(value)
+    rounded = float(digits(value, significant))
+    return f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{rounded:.{significant}g}"
 
 
 def first_nonfinite(values: Sequence[float]) -> int | None:

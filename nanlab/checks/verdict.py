@@ -1,0 +1,35 @@
+"""How a check answers: one fixed line when all is well, else an error that says what was tried and what came back."""
+
+from collections.abc import Callable
+
+from nanlab import suspects
+
+
+class CheckFailed(AssertionError):
+    """A learner's answer was turned down. The message says what was tried, what came back and what that points to."""
+
+
+def passed(question: str) -> None:
+    """Print the one line that a right answer to `question` gets, whatever the answer was."""
+    print(f"{question}: correct")
+
+
+def fail(tried: str, came_back: str, hint: str, suspect: str | None = None) -> None:
+    """Raise CheckFailed from its three parts; `suspect` names a row of the table of usual suspects."""
+    lines = [f"tried:     {tried}", f"came back: {came_back}", f"hint:      {hint}"]
+    if suspect:
+        row = suspects.get(suspect)
+        lines.append(f"suspect:   {row.title} ({row.name}), lesson {row.lesson}")
+    raise CheckFailed("\n".join(["not yet", *lines]))
+
+
+def call(function: Callable, *arguments, tried: str):
+    """What the learner's `function` returns; CheckFailed when it is no function, is the stub, or raises."""
+    if not callable(function):
+        fail(tried, f"{function!r}, which is no function", "Write a function with `def`; the stub shows its name.")
+    try:
+        return function(*arguments)
+    except NotImplementedError:
+        fail(tried, "the stub", "Nothing is written yet: replace the line that raises NotImplementedError.")
+    except Exception as error:
+        fail(tried, f"{type(error).__name__}: {error}", "Your code stopped with this error before it gave an answer.")
