@@ -58,7 +58,7 @@ def data(make_data: Callable[[], tuple[Tensor, Tensor]]) -> None:
         back = "targets that do not follow the sum of your inputs"
         fail(tried, back, "The task must stay the same: y is the sum of each row of X, up to scale and shift.")
     if min(inputs.std(), targets.std()) < SMALL:
-        fail(tried, "inputs or targets that are all but zero", "It can't explode and can't learn. Aim at a deviation of 1.")
+        fail(tried, "inputs or targets that are all but zero", "Nothing is left to learn. Aim at a deviation of 1.")
     torch.manual_seed(0)
     torch.randn(256, 10)  # so that the network starts as in the lesson
     history = explosion.train(explosion.model(), inputs, targets, lr=0.1, steps=STEPS)
