@@ -1,0 +1,72 @@
+"""Axes: which values are in view, where each one lies, and which are named.
+
+A log axis is kept in exponents of ten, so that limits such as fp64's 1.798e+308 need no number above them.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_STRIDES = (1, 2, 3, 5, 10, 20, 50, 100)  # decades between two ticks
+_SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """`low` and `high` are values, or exponents of ten where `log` is true."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def part(self, value: float) -> float | None:
+        """How far along the axis `value` lies, 0 to 1; None for what this axis can't show (0 on a log axis, nan)."""
+        if not math.isfinite(value) or (self.log and value <= 0):
+            return None
+        place = math.log10(value) if self.log else value
+        return min(1.0, max(0.0, (place - self.low) / (self.high - self.low)))
+
+    def shows(self, value: float) -> bool:
+        """Whether `value` lies between the two ends."""
+        if not math.isfinite(value) or (self.log and value <= 0):
+            return False
+        return self.low <= (math.log10(value) if self.log else value) <= self.high
+
+    def ticks(self, at_most: int = 7) -> list[tuple[float, str]]:
+        """(part, label) of each tick, at most `at_most` of them."""
+        places = self._decades(at_most) if self.log else self._steps(at_most)
+        return [((place - self.low) / (self.high - self.low), self._label(place)) for place in places]
+
+    def _decades(self, at_most: int) -> list[float]:
+        first, last = math.ceil(self.low), math.floor(self.high)
+        stride = next((s for s in _STRIDES if (last - first) / s < at_most), _STRIDES[-1])
+        return [float(e) for e in range(math.ceil(first / stride) * stride, last + 1, stride)]
+
+    def _steps(self, at_most: int) -> list[float]:
+        rough = (self.high - self.low) / at_most
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next((f * power for f in (1, 2, 5, 10) if f * power >= rough), 10 * power)
+        count = range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)
+        return [n * step for n in count]
+
+    def _label(self, place: float) -> str:
+        if not self.log:
+            return f"{0.0 if abs(place) < 1e-12 * (self.high - self.low) else place:.6g}"
+        if self.low >= -3 and self.high <= 4:
+            return f"{10.0**place:g}"
+        return "10" + f"{place:.0f}".translate(_SUPERSCRIPT)
+
+
+def linear(values: Iterable[float], pad: float = 0.06) -> Axis:
+    """An axis that shows every finite one of `values`, with `pad` of its length free at both ends."""
+    shown = [v for v in values if math.isfinite(v)] or [0.0, 1.0]
+    low, high = min(shown), max(shown)
+    room = (high - low) * pad or max(abs(high) * 0.1, 0.5)
+    return Axis(low - room, high + room)
+
+
+def logarithmic(values: Iterable[float]) -> Axis:
+    """An axis of whole decades that shows every finite positive one of `values`."""
+    shown = [math.log10(v) for v in values if math.isfinite(v) and v > 0] or [0.0]
+    low, high = math.floor(min(shown)), math.ceil(max(shown))
+    return Axis(float(low), float(max(high, low + 1)), log=True)

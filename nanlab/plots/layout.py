@@ -1,0 +1,180 @@
+"""Where everything of a chart lies: from values to whole pixels."""
+
+import math
+from dataclasses import dataclass
+
+from nanlab.plots import look
+from nanlab.plots.axis import Axis, linear, logarithmic
+from nanlab.plots.chart import Band, Chart, Limit, Mark
+from nanlab.plots.curves import draw_bars, draw_series
+from nanlab.plots.shapes import Path, Picture, Point, Rect, Text
+from nanlab.plots.words import alternative
+
+_LEFT, _RIGHT, _BOTTOM = 66, 18, 48
+_GUTTER = 24  # the strip above the axes in which inf and nan stand
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The plotting area in pixels and the axes across it. `gutter` is where inf and nan stand, None without any."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+    x_axis: Axis
+    y_axis: Axis
+    gutter: int | None
+
+    def x(self, value: float) -> int | None:
+        part = self.x_axis.part(value)
+        return None if part is None else round(self.left + part * (self.right - self.left))
+
+    def y(self, value: float) -> int | None:
+        part = self.y_axis.part(value)
+        return None if part is None else round(self.bottom - part * (self.bottom - self.top))
+
+
+def place(chart: Chart) -> Picture:
+    """The picture of `chart`. Cost: well under a millisecond for a hundred points."""
+    picture = Picture(chart.width, chart.height, alternative(chart))
+    picture.add(Text(16, 25, chart.title, look.TITLE_SIZE, bold=True))
+    named = [*chart.series, *chart.bars]
+    top = 40 + (22 if len(named) > 1 else 0)
+    frame = _frame(chart, top)
+    for band in chart.bands:
+        _band(picture, frame, band)
+    _axes(picture, frame, chart)
+    draw_bars(picture, frame, chart)
+    for limit in chart.limits:
+        _limit(picture, frame, limit)
+    for row, mark in enumerate(chart.marks):
+        _mark(picture, frame, mark, row)
+    draw_series(picture, frame, chart)
+    if len(named) > 1:
+        _legend(picture, chart)
+    return picture
+
+
+def _frame(chart: Chart, top: int) -> Frame:
+    values = [y for series in chart.series for _, y in series.points] + [h for b in chart.bars for h in b.heights]
+    above = any(math.isnan(v) or v == math.inf for v in values)
+    gutter = top + _GUTTER - 8 if above else None
+    if above:
+        top += _GUTTER
+    right, bottom = chart.width - _RIGHT, chart.height - _BOTTOM
+    return Frame(_LEFT, top, right, bottom, _x_axis(chart), _y_axis(chart, values), gutter)
+
+
+def _x_axis(chart: Chart) -> Axis:
+    if chart.categories:
+        return Axis(-0.6, len(chart.categories) - 0.4)
+    values = [x for series in chart.series for x, _ in series.points]
+    values += [edge for bars in chart.bars for edge in bars.edges or ()] + [mark.x for mark in chart.marks]
+    if chart.x_range:
+        return _fixed(chart.x_range, chart.x_log)
+    if chart.x_log:
+        return logarithmic(values)
+    return linear(values, pad=0.0 if chart.bars else 0.04)
+
+
+def _y_axis(chart: Chart, values: list[float]) -> Axis:
+    if chart.y_range:
+        return _fixed(chart.y_range, chart.y_log)
+    if chart.y_log:
+        return logarithmic([*values, *(limit.value for limit in chart.limits if _is_near(limit.value, values))])
+    if chart.bars:
+        return Axis(0.0, linear([0.0, *values]).high)
+    axis = linear(values)
+    span = axis.high - axis.low
+    near = [limit.value for limit in chart.limits if axis.low - span < limit.value < axis.high + span]
+    return linear([*values, *near])
+
+
+def _fixed(span: tuple[float, float], log: bool) -> Axis:
+    low, high = (math.log10(value) for value in span) if log else span
+    return Axis(low, high, log)
+
+
+def _is_near(limit: float, values: list[float]) -> bool:
+    """Whether the data came more than half of the way, in decades, to `limit`, or past all limits."""
+    if any(not math.isfinite(value) for value in values):
+        return True
+    largest = max((value for value in values if value > 0), default=1.0)
+    return largest > 1 and math.log10(largest) > 0.5 * math.log10(limit)
+
+
+def _axes(picture: Picture, frame: Frame, chart: Chart) -> None:
+    width = frame.right - frame.left
+    for part, label in frame.y_axis.ticks(7):
+        y = round(frame.bottom - part * (frame.bottom - frame.top))
+        picture.add(Path(((frame.left, y), (frame.right, y)), look.GRID))
+        if frame.gutter is None or y - frame.top > 10:  # else it would touch the gutter's own label
+            picture.add(Text(frame.left - 8, y + 4, label, look.TICK_SIZE, "end", look.QUIET))
+    if frame.gutter is not None:
+        picture.add(Rect(frame.left, frame.top - _GUTTER, width, _GUTTER - 2, look.DANGER_WASH))
+        picture.add(Text(frame.left - 8, frame.gutter + 3, "inf, nan", look.TICK_SIZE, "end", look.DANGER_TEXT))
+    for x, label in _x_ticks(frame, chart):
+        picture.add(Path(((x, frame.bottom), (x, frame.bottom + 5)), look.INK))
+        picture.add(Text(x, frame.bottom + 18, label, look.TICK_SIZE, "middle", look.QUIET))
+    picture.add(Path(((frame.left, frame.top), (frame.left, frame.bottom), (frame.right, frame.bottom)), look.INK))
+    middle = (frame.left + frame.right) // 2
+    picture.add(Text(middle, chart.height - 11, chart.x_label, look.LABEL_SIZE, "middle"))
+    picture.add(Text(18, (frame.top + frame.bottom) // 2, chart.y_label, look.LABEL_SIZE, "middle", upright=True))
+
+
+def _x_ticks(frame: Frame, chart: Chart) -> list[tuple[int, str]]:
+    if chart.categories:
+        return [(frame.x(place), name) for place, name in enumerate(chart.categories)]
+    whole = all(float(x).is_integer() for series in chart.series for x, _ in series.points) and not chart.bars
+    ticks = [(round(frame.left + part * (frame.right - frame.left)), text) for part, text in frame.x_axis.ticks(9)]
+    return [(x, text) for x, text in ticks if not (whole and "." in text)]
+
+
+def _limit(picture: Picture, frame: Frame, limit: Limit) -> None:
+    if not frame.y_axis.shows(limit.value):
+        above = limit.value > 0 and (frame.y_axis.log or limit.value > frame.y_axis.high)
+        y = frame.top + 16 if above else frame.bottom - 8
+        picture.add(Point(frame.right - 8, y - 4, "triangle" if above else "down", look.DANGER))
+        text = f"{limit.label}, {'above' if above else 'below'} this view"
+        picture.add(Text(frame.right - 20, y, text, look.TICK_SIZE, "end", look.DANGER_TEXT, halo=True))
+        return
+    y = frame.y(limit.value)
+    picture.add(Path(((frame.left, y), (frame.right, y)), look.DANGER, 1.5, (8, 4)))
+    text_y = y - 6 if y - frame.top > 22 else y + 16
+    picture.add(Text(frame.left + 10, text_y, limit.label, look.TICK_SIZE, "start", look.DANGER_TEXT, halo=True))
+
+
+def _mark(picture: Picture, frame: Frame, mark: Mark, row: int) -> None:
+    x, top = frame.x(mark.x), frame.top - (_GUTTER if frame.gutter else 0)
+    picture.add(Path(((x, top), (x, frame.bottom)), look.DANGER, 1.5, (3, 3)))
+    left_of_line = x > (frame.left + frame.right) // 2
+    y = frame.bottom - 12 - 18 * row if frame.gutter else frame.top + 34 + 18 * row
+    text_x, anchor = (x - 8, "end") if left_of_line else (x + 8, "start")
+    picture.add(Text(text_x, y, mark.label, look.TICK_SIZE, anchor, look.DANGER_TEXT, bold=True, halo=True))
+
+
+def _band(picture: Picture, frame: Frame, band: Band) -> None:
+    x0, x1 = (max(frame.left, min(frame.right, _edge(frame, v))) for v in (band.low, band.high))
+    ground, ink = look.FILLS[band.tone]
+    picture.add(Rect(x0, frame.top, x1 - x0, frame.bottom - frame.top, ground))
+    picture.add(Text((x0 + x1) // 2, frame.top + 16, band.label, look.TICK_SIZE, "middle", ink, halo=True))
+
+
+def _edge(frame: Frame, value: float) -> int:
+    if value == -math.inf or (frame.x_axis.log and value <= 0):
+        return frame.left
+    return frame.right if value == math.inf else frame.x(value)
+
+
+def _legend(picture: Picture, chart: Chart) -> None:
+    x = 16
+    for place, series in enumerate([*chart.series, *chart.bars]):
+        colour = look.SERIES[place % 6]
+        if place < len(chart.series):
+            picture.add(Path(((x, 44), (x + 26, 44)), colour, 2.0, look.DASHES[place % 6] if series.line else (1, 30)))
+            picture.add(Point(x + 13, 44, look.POINTS[place % 6], colour))
+        else:
+            picture.add(Rect(x + 6, 38, 14, 12, colour, colour, 0.45, hatch=place % 2 == 1))
+        picture.add(Text(x + 32, 48, series.name, look.LABEL_SIZE))
+        x += 32 + round(look.text_width(series.name, look.LABEL_SIZE)) + 24
