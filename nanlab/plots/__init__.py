@@ -3,6 +3,7 @@
 from nanlab.plots.chart import Band, Bars, Chart, Limit, Mark, Series
 from nanlab.plots.grid import Cell, Grid
 from nanlab.plots.runs import bad_mark, compare_runs, format_limit, run_chart
+from nanlab.plots.words import number
 
 __all__ = [
     "Band",
@@ -16,5 +17,6 @@ __all__ = [
     "bad_mark",
     "compare_runs",
     "format_limit",
+    "number",
     "run_chart",
 ]

@@ -27,7 +27,7 @@ def number(value: float, digits: int) -> str:
     """`value` with at most `digits` significant digits; a finite one is only called so when `digits` is 0."""
     if math.isfinite(value) and digits == 0:
         return "finite"
-    return f"{value:.{max(digits, 1)}g}"
+    return f"{float(f'{value:.{max(digits, 1)}g}'):g}"
 
 
 def _curve(series: "Series", digits: int, x_label: str) -> str:
@@ -35,7 +35,8 @@ def _curve(series: "Series", digits: int, x_label: str) -> str:
     if not points:
         return f"{series.name}: no values"
     (_, first), (_, last) = points[0], points[-1]
-    said = f"{series.name}: {len(points)} values, from {number(first, digits)} to {number(last, digits)}"
+    count = "1 value" if len(points) == 1 else f"{len(points)} values"
+    said = f"{series.name}: {count}, from {number(first, digits)} to {number(last, digits)}"
     bad = next((x for x, y in points if not math.isfinite(y)), None)
     return said if bad is None else f"{said}, not finite from {x_label or 'x'} {bad:g} on"
 

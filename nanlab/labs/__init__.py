@@ -1,0 +1,7 @@
+"""Labs: turn a knob of a failure and see at once what becomes of the run. One lab a file, over ``nanlab.failures``."""
+
+from nanlab.labs.base import Lab
+from nanlab.labs.controls import Button, Choice, Number
+from nanlab.labs.explosion import ExplosionLab
+
+__all__ = ["Button", "Choice", "ExplosionLab", "Lab", "Number"]
