@@ -1,0 +1,63 @@
+"""One training step under the per-operation search. Taught in lesson 09_step_12001."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from nanlab.detect.explain import explain
+from nanlab.detect.report import Report
+from nanlab.detect.tracer import Tracer
+from nanlab.detect.values import is_finite
+
+
+class Stop(BaseException):
+    """Ends a step at the moment its loss or gradients are known to be bad; not an Exception, so that no ``except
+    Exception`` of the program swallows it."""
+
+    def __init__(self, sink: str, bad: list[Tensor]) -> None:
+        super().__init__(sink)
+        self.sink, self.bad = sink, bad
+
+
+def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: object = None, batch: object = None,
+         *, step: int = 0) -> Report:
+    """Runs ``step_fn()`` once and reports the first non-finite value that its loss, its gradients or its weights
+    depend on.
+
+    `step_fn` may call backward and the optimizer itself, or return a loss, on which backward is then called. It is
+    stopped before the optimizer steps when the loss or the gradients are bad. What it raises passes through.
+    """
+    tracer = Tracer(model, optimizer, batch)
+    tracer.on_backward = lambda losses: _check("loss", losses)
+    tracer.on_optimizer = lambda opt: _check("gradient", gradients(tracer))
+    torch.compiler.set_stance("force_eager")
+    try:
+        with tracer:
+            loss = step_fn()
+            if isinstance(loss, Tensor):
+                _check("loss", [loss])
+                if not tracer.losses and loss.requires_grad:
+                    loss.sum().backward()
+            if not tracer.step:
+                _check("gradient", gradients(tracer))
+            for kind, sink in (("parameter", "weights"), ("state", "optimizer_state")):
+                _check(sink, [t for k, _, t in tracer.sources.everything() if k == kind])
+    except Stop as stop:
+        return explain(tracer, stop.sink, stop.bad, step=step, model=model, optimizer=optimizer, batch=batch)
+    finally:
+        torch.compiler.set_stance("default")
+    return Report("finite", step=step)
+
+
+def gradients(tracer: Tracer) -> list[Tensor]:
+    """Every gradient that the tracer's model and optimizers hold."""
+    return [t for kind, _, t in tracer.sources.everything() if kind == "grad"]
+
+
+def _check(sink: str, tensors: list[Tensor]) -> None:
+    bad = [t for t in tensors if not is_finite(t)]
+    if bad:
+        raise Stop(sink, bad)

@@ -1,0 +1,113 @@
+"""Where an operation stands in the user's program: the source line, the module, and the forward line of a backward node.
+
+A `grad_fn` outlives the Python frame that made it, so its place is written into ``grad_fn.metadata`` while the frame is
+still there; a backward operation then finds it through ``torch._C._current_autograd_node()``.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import torch
+from torch import Tensor, nn
+
+KEY = "nanlab"  # our entry in a node's metadata
+OURS = str(Path(__file__).parent)
+TORCH = str(Path(torch.__file__).parent)
+SKIP = (TORCH, OURS, str(Path(sys.modules["contextlib"].__file__)), "<frozen")  # frames that are nobody's program
+OPTIM = str(Path(TORCH) / "optim")
+_kind: dict[str, int] = {}  # file name -> 0 user, 1 torch or nanlab, 2 torch.optim
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the user's program. `function` is the name of the function that holds it."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
+class Label:
+    """Which call made a node of the graph: the function's name, its place, the module it ran in, and the numbers of
+    the function call and of the first operation inside it (as the tracer counts them)."""
+
+    name: str
+    place: Place | None
+    module: nn.Module | None
+    call: int
+    first_op: int
+
+
+def kind_of(file: str) -> int:
+    """0 for a file of the user's, 1 for torch's or nanlab's own, 2 for torch.optim's."""
+    kind = _kind.get(file)
+    if kind is None:
+        kind = _kind[file] = 2 if file.startswith(OPTIM) else int(file.startswith(SKIP))
+    return kind
+
+
+def user_frame(frame: FrameType | None) -> tuple[FrameType | None, bool]:
+    """The innermost frame of the user's program at or above `frame`, and whether torch.optim lies in between."""
+    optim = False
+    while frame is not None:
+        kind = kind_of(frame.f_code.co_filename)
+        if kind == 0:
+            return frame, optim
+        optim = optim or kind == 2
+        frame = frame.f_back
+    return None, optim
+
+
+def place_of(frame: FrameType | None) -> Place | None:
+    """The place at which `frame` stands now."""
+    return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame is not None else None
+
+
+def label_nodes(outputs: list[Tensor], inputs: list[Tensor], label: Label, limit: int = 64) -> None:
+    """Writes `label` into the graph nodes between `inputs` and `outputs` that have none yet (at most `limit`)."""
+    stop = {t.grad_fn for t in inputs if t.grad_fn is not None}
+    todo = [t.grad_fn for t in outputs if t.grad_fn is not None]
+    while todo and limit:
+        node = todo.pop()
+        limit -= 1
+        if node is None or node in stop or KEY in (data := node.metadata):
+            continue
+        data[KEY] = label
+        todo.extend(next_node for next_node, _ in node.next_functions)
+
+
+class ModulePaths:
+    """Names modules by their path from the root (``"encoder.norm"``; ``""`` is the root itself)."""
+
+    def __init__(self, model: nn.Module | None) -> None:
+        self._roots: list[nn.Module] = [model] if model is not None else []
+        self._given = model is not None
+        self._cache: dict[int, str] = {}
+
+    def saw(self, module: nn.Module) -> None:
+        """Notes a module that was called outside any other: a possible root when no model was given."""
+        if not any(module is root for root in self._roots):
+            self._roots.append(module)
+
+    def inside(self, module: nn.Module | None) -> bool:
+        """Whether `module` belongs to the given model (or, without one, to anything that was called)."""
+        return module is not None and any(module is m for m in self._root().modules()) if self._roots else False
+
+    def _root(self) -> nn.Module:
+        if self._given or len(self._roots) == 1:
+            return self._roots[0]
+        return max(self._roots, key=lambda m: sum(1 for _ in m.modules()))
+
+    def path(self, module: nn.Module | None) -> str:
+        """The dotted path of `module` in the root, or its class name when it lies outside; ``""`` for None."""
+        if module is None:
+            return ""
+        key = id(module)
+        if key not in self._cache:
+            names = (name for root in self._roots for name, m in root.named_modules() if m is module)
+            found = next(names, None)
+            self._cache[key] = type(module).__name__ if found is None else found
+        return self._cache[key]

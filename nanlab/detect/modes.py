@@ -1,0 +1,116 @@
+"""The two modes of the tracer: one for what the user calls, one for what runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nanlab.detect.labels import Label, label_nodes, place_of, user_frame
+from nanlab.detect.record import record
+from nanlab.detect.values import is_finite, is_numeric
+
+if TYPE_CHECKING:
+    from nanlab.detect.tracer import Tracer
+
+SMALL = 65_536  # elements; an in-place operand up to this size is copied first, so that its old values can be shown
+RELABEL = {"set_", "resize_", "resize_as_", "_unsafe_view", "alias", "_reshape_alias"}  # no new values
+_plans: dict[object, tuple] = {}
+
+
+class Functions(TorchFunctionMode):
+    """Sees the functions that the program calls; labels the graph nodes that they make."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in ("__get__", "__set__"):
+            return func(*args, **kwargs)
+        tracer = self.tracer
+        frame, _ = user_frame(sys._getframe(1))
+        tracer.calls += 1
+        module = tracer.modules[-1] if tracer.modules else None
+        label = Label(name, place_of(frame), module, tracer.calls, tracer.number + 1)
+        tracer.stack.append(label)
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            tracer.stack.pop()
+        outputs = [result] if isinstance(result, Tensor) else _tensors(result)
+        if any(t.grad_fn is not None for t in outputs):
+            label_nodes(outputs, _tensors((args, kwargs)), label)
+        return result
+
+
+class Operations(TorchDispatchMode):
+    """Sees every operation that runs, in forward, backward and the optimizer, and screens what it wrote."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        tracer = self.tracer
+        tracer.number += 1
+        skip, mutated = _plans.get(func) or _plan(func)
+        if skip:
+            return func(*args, **kwargs)
+        written = _written(mutated, args, kwargs) if mutated else []
+        before = {id(t): t.detach().clone() for t in written if is_numeric(t) and t.numel() <= SMALL}
+        result = func(*args, **kwargs)
+        if isinstance(result, Tensor):
+            outputs = [result]
+        else:
+            outputs = _tensors(result) if result is not None else []
+        if written:
+            outputs += [t for t in written if all(t is not o for o in outputs)]
+        bad = False
+        for out in outputs:
+            if is_numeric(out):
+                if is_finite(out):
+                    tracer.tags.wrote(out, None)
+                else:
+                    bad = True
+        if bad:
+            record(tracer, func, args, kwargs, outputs, before, written)
+        elif outputs and isinstance(result, Tensor):
+            tracer.remember(result)
+        return result
+
+
+def _tensors(tree: object) -> list[Tensor]:
+    return [t for t in tree_leaves(tree) if isinstance(t, Tensor)]
+
+
+def _plan(func) -> tuple[bool, tuple[tuple[int, str], ...]]:
+    """Whether `func` makes no new values, and the arguments that it writes to."""
+    base = func.__name__.split(".")[0]
+    schema = getattr(func, "_schema", None)
+    skip = bool(getattr(func, "is_view", False)) or base in RELABEL
+    mutated = ()
+    if schema is not None and schema.is_mutable:
+        written = (a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
+        mutated = tuple((i, a.name) for i, (a, w) in enumerate(zip(schema.arguments, written, strict=True)) if w)
+    _plans[func] = (skip, mutated)
+    return _plans[func]
+
+
+def _written(mutated, args, kwargs) -> list[Tensor]:
+    out = []
+    for position, name in mutated:
+        value = args[position] if position < len(args) else kwargs.get(name)
+        out += [value] if isinstance(value, Tensor) else _tensors(value)
+    return out

