@@ -17,7 +17,7 @@ _STYLE = """<style>
 .nanlab-predict .widget-radio-box label { height: auto; min-height: 24px; white-space: normal; line-height: 1.4;
   font-size: 14px; padding: 2px 0; margin: 0; align-items: flex-start; max-width: 640px; flex: 0 0 auto;
   color: var(--jp-content-font-color1, #222); }
-.nanlab-predict .widget-radio-box input { margin: 4px 8px 0 2px; flex: 0 0 auto; }
+.nanlab-predict .widget-radio-box input { margin: 0 8px 0 2px; position: relative; top: -1px; flex: 0 0 auto; }
 .nanlab-predict .jupyter-button { color: var(--jp-ui-font-color1, #222); }
 .nanlab-predict .jupyter-button:focus-visible, .nanlab-predict input:focus-visible,
 .nanlab-predict summary:focus-visible { outline: 2px solid #0072b2; outline-offset: 1px; }

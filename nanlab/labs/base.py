@@ -111,11 +111,12 @@ class Lab(ABC):
         from nanlab.labs.fields import field
 
         self._fields = {c.name: field(c, self.values[c.name], self._changed) for c in self.controls}
-        wrap = w.Layout(flex_flow="row wrap", overflow="visible", grid_gap="2px 18px", align_items="flex-start")
+        wrap = w.Layout(flex_flow="row wrap", overflow="visible", grid_gap="2px 14px", align_items="flex-start")
         parts = [w.HTML(page.STYLE), w.HBox([f.widget for f in self._fields.values()], layout=wrap)]
         if self.buttons:
-            row = w.Layout(flex_flow="row wrap", overflow="visible", grid_gap="2px 4px", align_items="center")
+            row = w.Layout(flex_flow="row wrap", overflow="visible", grid_gap="2px 2px", margin="0 0 6px")
             parts.append(w.HBox([w.Label(self.buttons_label), *map(self._button, self.buttons)], layout=row))
+            parts[-1].add_class("nanlab-buttons")
         self._picture, self._status, self._rows = w.HTML(), w.HTML(), w.HTML()
         self._draw()
         parts += [self._picture, self._status, self._rows]

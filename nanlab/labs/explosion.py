@@ -30,8 +30,24 @@ class ExplosionLab(Lab):
     """One run of ``failures.explosion`` for each setting of the controls."""
 
     controls = (
-        Number("lr", "learning rate", 0.1, 1e-6, 10.0, (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)),
-        Number("scale", "input scale", 10.0, 0.01, 1000.0, (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)),
+        Number(
+            "lr",
+            "learning rate",
+            0.1,
+            1e-6,
+            10.0,
+            (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
+            hint="the failing run: 0.1",
+        ),
+        Number(
+            "scale",
+            "input scale",
+            10.0,
+            0.01,
+            1000.0,
+            (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0),
+            hint="the failing run: 10",
+        ),
         Choice("dtype", "number format", _FORMATS, "float32"),
         Choice("divide_inputs_by", "then divide inputs by", (1.0, 10.0, 100.0), 1.0),
     )

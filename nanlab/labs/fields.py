@@ -22,10 +22,10 @@ class NumberField:
             style={"description_width": "initial"},
             layout=w.Layout(width="auto"),
         )
-        self.text.add_class("nanlab-number")
+        self.text.add_class("nanlab-field")
         buttons = [self._stepper("−", "lower", up=False), self._stepper("+", "higher", up=True)]
         self.message = w.HTML(_message(control.hint, bad=False), layout=w.Layout(margin="0 0 0 2px"))
-        row = w.HBox([self.text, *buttons], layout=w.Layout(align_items="center", overflow="visible"))
+        row = w.HBox([self.text, *buttons], layout=w.Layout(align_items="flex-end", overflow="visible"))
         self.widget = w.VBox([row, self.message], layout=w.Layout(overflow="visible"))
         self.text.observe(self._typed, "value")
 
@@ -39,11 +39,9 @@ class NumberField:
     def _stepper(self, sign: str, word: str, up: bool):
         import ipywidgets as w
 
-        button = w.Button(
-            description=sign,
-            tooltip=f"{word} {self.control.label}",
-            layout=w.Layout(width="32px", margin="2px 0 2px 4px"),
-        )
+        tooltip = f"{word} {self.control.label}"
+        button = w.Button(description=sign, tooltip=tooltip, layout=w.Layout(margin="2px 0 2px 2px"))
+        button.add_class("nanlab-step")
         button.on_click(lambda _: self._stepped(up))
         return button
 
@@ -86,6 +84,7 @@ class ChoiceField:
             style={"description_width": "initial"},
             layout=w.Layout(width="auto"),
         )
+        self.widget.add_class("nanlab-field")
         self.widget.observe(self._chosen, "value")
 
     def show(self, value: object) -> None:

@@ -6,15 +6,20 @@ from html import escape
 STYLE = """<style>
 .nanlab-lab { max-width: 680px; padding: 4px 0 8px; }
 .nanlab-lab .widget-html-content { line-height: 1.45; }
-.nanlab-lab .nanlab-number { width: auto; }
-.nanlab-lab .nanlab-number input { width: 84px; flex: 0 0 84px; font-variant-numeric: tabular-nums; }
+.nanlab-lab .nanlab-field { flex-direction: column; align-items: flex-start; width: auto; height: auto; }
+.nanlab-lab .nanlab-field > .widget-label { height: 22px; line-height: 22px; text-align: left; font-size: 13px;
+  color: var(--jp-content-font-color1, #222); }
+.nanlab-lab .nanlab-field > input { width: 80px; flex: 0 0 auto; font-variant-numeric: tabular-nums; }
+.nanlab-lab .nanlab-field > select { width: 96px; height: 28px; flex: 0 0 auto; }
+.nanlab-lab .jupyter-button.nanlab-step { padding: 0; width: 28px; height: 28px; }
+.nanlab-lab .nanlab-buttons > .widget-label { width: 100%; height: 22px; line-height: 22px; font-size: 13px;
+  color: var(--jp-content-font-color1, #222); }
 .nanlab-lab .nanlab-invalid input { border: 2px solid #d55e00; }
-.nanlab-lab .widget-label { padding-right: 6px; }
-.nanlab-lab .nanlab-message { min-height: 18px; font-size: 12px; line-height: 18px; }
+.nanlab-lab .nanlab-message { min-height: 18px; font-size: 12px; line-height: 18px; max-width: 176px; }
 .nanlab-lab .nanlab-quiet { color: var(--jp-ui-font-color1, #444); opacity: .85; }
 .nanlab-lab .nanlab-bad { color: #a34700; background: #fdeee4; border-radius: 2px; padding: 0 6px; }
 .nanlab-lab .nanlab-sentence { font-size: 14px; padding: 6px 2px; color: var(--jp-content-font-color1, #222); }
-.nanlab-lab .jupyter-button { white-space: normal; height: auto; min-height: 28px; line-height: 1.3; padding: 4px 12px;
+.nanlab-lab .jupyter-button { white-space: normal; height: auto; min-height: 28px; line-height: 1.3; padding: 4px 10px;
   color: var(--jp-ui-font-color1, #222); }
 .nanlab-lab .jupyter-button:focus-visible, .nanlab-lab input:focus-visible, .nanlab-lab select:focus-visible,
 .nanlab-lab textarea:focus-visible { outline: 2px solid #0072b2; outline-offset: 1px; }

@@ -46,7 +46,7 @@ def run_chart(
 ) -> Chart:
     """A run on a log axis: `curves` are fields of `History`, `dtype` draws that format's limit (None: no line)."""
     series = tuple(Series(_CURVES[name], getattr(history, name)) for name in curves)
-    label = _CURVES[curves[0]] if len(curves) == 1 else "value"
+    label = ", ".join(_CURVES[name] for name in curves) if len(curves) < 3 else "value"
     limits = () if dtype is None else (format_limit(dtype),)
     return Chart(title, "step", label, series, limits=limits, marks=bad_mark(history), y_log=True, digits=digits)
 
