@@ -1,4 +1,4 @@
-"""What every test stands on: the repository's folder and a home of its own."""
+"""What every test stands on: the repository's folder, a home of its own, no network, no test that hangs."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 120  # seconds for one test that names no limit of its own
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Settings of plugins that only the tests need; a learner who runs nbval has no such plugin."""
+    config.option.disable_socket = True
+    config.option.allow_hosts = "127.0.0.1,localhost,::1"  # kernels and the browser talk over the loopback
+    config.option.allow_unix_socket = True
+    if config.option.timeout is None:
+        config.option.timeout = LIMIT
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +31,7 @@ def _own_home(tmp_path_factory) -> None:
     home = tmp_path_factory.mktemp("home")
     places = {
         "HOME": home,
+        "NANLAB_HOME": home / "nanlab",
         "XDG_DATA_HOME": home / "data",
         "XDG_CONFIG_HOME": home / "config",
         "XDG_STATE_HOME": home / "state",
