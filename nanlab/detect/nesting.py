@@ -1,0 +1,216 @@
+"""Any nesting of tensors, lists, tuples, dicts, dataclasses, named tuples, strings and numbers: walk, map, flatten to data.
+
+`encode` turns a nesting into plain lists, dicts, numbers, strings and tensors, which ``torch.load(weights_only=True)`` reads
+without running code. `decode` builds the nesting again; a class is looked up among the modules that are loaded already,
+nothing is imported and no constructor is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict, namedtuple
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor
+
+DEEPEST = 32  # levels; nothing that a loader yields is deeper, and a list that holds itself ends here
+PLAIN = (str, int, float, bool, type(None))
+
+
+class NotSaved:
+    """Stands in a loaded scene where an object was that no scene can hold."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __repr__(self) -> str:
+        return f"<not saved: {self.what}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NotSaved) and other.what == self.what
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def tensors(tree: object, depth: int = 0) -> Iterator[Tensor]:
+    """Every tensor in `tree`, in order."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif depth < DEEPEST:
+        for child in _children(tree):
+            yield from tensors(child, depth + 1)
+
+
+def map_tensors(tree: object, change: Callable[[Tensor], object], depth: int = 0) -> object:
+    """`tree` with every tensor replaced by what `change` makes of it; containers are new, all else is shared."""
+    if isinstance(tree, Tensor):
+        return change(tree)
+    if depth >= DEEPEST:
+        return tree
+    again = lambda child: map_tensors(child, change, depth + 1)  # noqa: E731
+    if type(tree) in (list, set, frozenset):
+        return type(tree)(again(child) for child in tree)
+    if isinstance(tree, tuple):
+        made = [again(child) for child in tree]
+        return tree if type(tree) is torch.Size else tuple.__new__(type(tree), made)
+    if type(tree) in (dict, OrderedDict):
+        return type(tree)((key, again(value)) for key, value in tree.items())
+    if is_dataclass(tree) and not isinstance(tree, type):
+        return _new(type(tree), {f.name: again(getattr(tree, f.name)) for f in _set_fields(tree)})
+    if isinstance(tree, SimpleNamespace):
+        return SimpleNamespace(**{key: again(value) for key, value in vars(tree).items()})
+    return tree
+
+
+def _children(tree: object) -> list:
+    if isinstance(tree, list | tuple | set | frozenset):
+        return list(tree)
+    if isinstance(tree, dict):
+        return list(tree.values())
+    if is_dataclass(tree) and not isinstance(tree, type):
+        return [getattr(tree, f.name) for f in _set_fields(tree)]
+    return list(vars(tree).values()) if isinstance(tree, SimpleNamespace) else []
+
+
+def encode(tree: object, lost: list[str], path: str = "batch", depth: int = 0) -> object:
+    """`tree` as plain data. What cannot be saved is named in `lost`, by its `path`, and left out."""
+    if isinstance(tree, Tensor):
+        return _encode_tensor(tree)
+    if type(tree) in PLAIN:
+        return tree
+    if depth >= DEEPEST:
+        return _lose(tree, lost, f"{path}, nested deeper than {DEEPEST} levels")
+
+    def inner(child: object, step: object) -> object:
+        return encode(child, lost, f"{path}{step}", depth + 1)
+
+    if isinstance(tree, bytes):
+        return {"kind": "bytes", "hex": tree.hex()}
+    if isinstance(tree, complex):
+        return {"kind": "complex", "parts": [tree.real, tree.imag]}
+    if isinstance(tree, torch.dtype | torch.device):
+        return {"kind": "torch", "type": type(tree).__name__, "name": str(tree).removeprefix("torch.")}
+    if type(tree).__module__ == "numpy" and hasattr(tree, "dtype"):
+        return _encode_numpy(tree, lost, path)
+    for base in (str, int, float):  # of an enum or a version string, the value
+        if isinstance(tree, base):
+            return base.__str__(tree) if base is str else base(tree)
+    if isinstance(tree, tuple):
+        return {"kind": "tuple", **_class(tree, tuple), "names": list(getattr(tree, "_fields", ())),
+                "items": [inner(child, f"[{i}]") for i, child in enumerate(tree)]}  # fmt: skip
+    if type(tree) in (list, set, frozenset):
+        return {"kind": type(tree).__name__, "items": [inner(child, f"[{i}]") for i, child in enumerate(tree)]}
+    if is_dataclass(tree) and not isinstance(tree, type):
+        held = {f.name: inner(getattr(tree, f.name), f".{f.name}") for f in _set_fields(tree)}
+        return {"kind": "dataclass", **_class(tree, None), "fields": held}
+    if isinstance(tree, dict):
+        pairs = [[inner(k, f" key {k!r}"), inner(v, f"[{k!r}]")] for k, v in tree.items()]
+        return {"kind": "dict", "ordered": isinstance(tree, OrderedDict), "pairs": pairs}
+    if hasattr(tree, "__dict__") and not isinstance(tree, type) and not callable(tree):
+        return {"kind": "record", "fields": {k: inner(v, f".{k}") for k, v in vars(tree).items()}}
+    return _lose(tree, lost, path)
+
+
+def _lose(tree: object, lost: list[str], path: str) -> dict:
+    lost.append(f"{path} ({type(tree).__name__})")
+    return {"kind": "lost", "what": type(tree).__name__}
+
+
+def _class(tree: object, plain: type | None) -> dict[str, str]:
+    return {} if type(tree) is plain else {"module": type(tree).__module__, "name": type(tree).__qualname__}
+
+
+def _encode_tensor(t: Tensor) -> dict:
+    """A tensor with its device; a view into a larger storage is copied, or the whole storage would be saved."""
+    wants, device = t.requires_grad and t.is_leaf, str(t.device)
+    t = t.detach()
+    if t.layout is torch.strided and type(t) is Tensor and t.untyped_storage().nbytes() > t.numel() * t.element_size():
+        t = t.clone()
+    return {"kind": "tensor", "tensor": t.as_subclass(Tensor), "device": device, "requires_grad": wants}
+
+
+def _encode_numpy(array: object, lost: list[str], path: str) -> object:
+    import numpy
+
+    try:
+        t = torch.from_numpy(numpy.array(array, copy=True, order="C"))
+    except TypeError:  # strings, objects, widths that torch lacks
+        return encode(array.tolist(), lost, path) if array.dtype.kind in "US" else _lose(array, lost, path)
+    return {"kind": "numpy", "tensor": t, "scalar": isinstance(array, numpy.generic)}
+
+
+def decode(data: object, device: str | None = None) -> object:
+    """The nesting that `encode` made `data` from. Tensors go to the device they were on where there is one, or to
+    `device`. A class that is not loaded comes back as a named tuple or a `SimpleNamespace` with the same fields."""
+    if not isinstance(data, dict):
+        return data
+    kind = data["kind"]
+    if kind in _SIMPLE:
+        return _SIMPLE[kind](data)
+    again = lambda child: decode(child, device)  # noqa: E731
+    if kind == "tensor":
+        t = data["tensor"].to(device or (data["device"] if has_device(data["device"]) else "cpu"))
+        return t.requires_grad_() if data["requires_grad"] else t
+    if kind == "tuple":
+        return _decode_tuple(data, [again(child) for child in data["items"]])
+    if kind in ("list", "set", "frozenset"):
+        return {"list": list, "set": set, "frozenset": frozenset}[kind](again(child) for child in data["items"])
+    if kind == "dict":
+        return (OrderedDict if data["ordered"] else dict)((again(k), again(v)) for k, v in data["pairs"])
+    held = {name: again(value) for name, value in data["fields"].items()}
+    cls = _loaded(data) if kind == "dataclass" else None
+    return _new(cls, held) if cls is not None and is_dataclass(cls) else SimpleNamespace(**held)
+
+
+_SIMPLE: dict[str, Callable[[dict], object]] = {
+    "bytes": lambda data: bytes.fromhex(data["hex"]),
+    "complex": lambda data: complex(*data["parts"]),
+    "torch": lambda data: torch.device(data["name"]) if data["type"] == "device" else getattr(torch, data["name"]),
+    "numpy": lambda data: data["tensor"].numpy()[()] if data["scalar"] else data["tensor"].numpy(),
+    "lost": lambda data: NotSaved(data["what"]),
+}
+
+
+def has_device(name: str) -> bool:
+    """Whether this machine has the device called `name`, such as ``"cuda:1"``."""
+    kind, _, index = name.partition(":")
+    if kind in ("cpu", "meta"):
+        return True
+    module = getattr(torch, kind, None)
+    return bool(module and hasattr(module, "is_available") and module.is_available()) and (
+        int(index or 0) < module.device_count()
+    )
+
+
+def _decode_tuple(data: dict, items: list) -> tuple:
+    if "name" not in data:
+        return tuple(items)
+    cls = _loaded(data)
+    if cls is not None and issubclass(cls, tuple) and list(getattr(cls, "_fields", ())) == data["names"]:
+        return tuple.__new__(cls, items)
+    return namedtuple(data["name"].rpartition(".")[2], data["names"])(*items) if data["names"] else tuple(items)
+
+
+def _loaded(data: dict) -> type | None:
+    """The class that `data` names, if its module is loaded and it has no ``__del__`` that data could steer."""
+    found: object = sys.modules.get(data["module"])
+    for part in data["name"].split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) and not hasattr(found, "__del__") else None
+
+
+def _new(cls: type, held: dict[str, object]) -> object:
+    """An instance of the dataclass `cls` with these fields; neither ``__init__`` nor ``__post_init__`` runs."""
+    made = object.__new__(cls) if not issubclass(cls, dict) else dict.__new__(cls)
+    for name, value in held.items():
+        object.__setattr__(made, name, value)
+    if isinstance(made, dict):  # transformers' ModelOutput: its fields are also its items
+        dict.update(made, {name: value for name, value in held.items() if value is not None})
+    return made
+
+
+def _set_fields(tree: object) -> list:
+    return [f for f in fields(tree) if hasattr(tree, f.name)]

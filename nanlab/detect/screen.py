@@ -1,0 +1,91 @@
+"""Cheap looks at many tensors: a norm over all of them first, the exact count only on a hit.
+
+An L2 norm is finite only if every value is; it also overflows on finite gradients from about 1e19 in float32, so a norm
+that is not finite is followed by an exact look. Measured in ``benchmarks/overhead.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+
+from nanlab.detect.values import count, plain
+
+NARROW = {torch.float16, torch.bfloat16}
+QUIET_NORM = 1e15  # its square, a second moment, stays 8 decades below float32's largest, 3.4e38
+SMALL_EPS = 1e-12  # QUIET_NORM divided by it is 1e27: an update that float32 still holds
+LARGE_LR = 1e6  # times QUIET_NORM it is 1e21
+
+
+def norm(tensors: Sequence[Tensor]) -> float:
+    """The L2 norm over all `tensors`, in float32 or wider; NaN or inf if any value is, or if it overflowed; NaN for no
+    tensors. One pass over the data; one transfer from a device."""
+    if not tensors:
+        return math.nan
+    dtype = torch.float32 if tensors[0].dtype in NARROW else None
+    try:
+        norms = torch._foreach_norm(tensors, 2, dtype=dtype)
+    except (RuntimeError, NotImplementedError):  # sparse, nested, mixed widths
+        norms = torch._foreach_norm([wide(t) for t in tensors], 2)
+    if norms[0].is_cpu:
+        return math.hypot(*[n.item() for n in norms])
+    return math.hypot(*torch.stack(norms).tolist())
+
+
+def wide(t: Tensor) -> Tensor:
+    """The stored values of `t`, 16-bit and narrower ones in float32."""
+    t = plain(t)
+    return t.float() if t.dtype.itemsize < 4 else t
+
+
+def non_finite(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Those of `tensors` that hold a non-finite value, exactly."""
+    return [t for t in tensors if count(t) is not None]
+
+
+def parameters(optimizer: Optimizer) -> list[nn.Parameter]:
+    """Every parameter that `optimizer` updates, in order."""
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def gradients(params: Sequence[Tensor]) -> list[Tensor]:
+    return [g for p in params if (g := p.grad) is not None]
+
+
+def state_tensors(optimizer: Optimizer) -> list[Tensor]:
+    """Every floating tensor in the optimizer's state, lists of tensors (LBFGS) included."""
+    found = []
+    for state in optimizer.state.values():
+        for value in state.values():
+            for t in value if isinstance(value, list) else (value,):
+                if isinstance(t, Tensor) and (t.is_floating_point() or t.is_complex()):
+                    found.append(t)
+    return found
+
+
+def can_spoil(optimizer: Optimizer, gradient_norm: float) -> bool:
+    """Whether a step with a finite gradient of norm `gradient_norm` could make a non-finite weight or state.
+
+    False only where arithmetic rules it out: float32 or wider, an update rule that is known here, an eps that cannot
+    vanish, moderate learning rate and decay, and a gradient whose square is far from overflow. (Centered RMSprop takes
+    the root of a difference that rounding can make negative, so it is never ruled out.)
+    """
+    if type(optimizer) not in (SGD, Adam, AdamW, RMSprop, Adagrad) or not gradient_norm <= QUIET_NORM:
+        return True
+    return any(_loud(group) for group in optimizer.param_groups)
+
+
+def _loud(group: dict) -> bool:
+    lr = float(group["lr"])
+    return (
+        group.get("eps", 1.0) < SMALL_EPS
+        or not 0 <= lr <= LARGE_LR
+        or lr * group.get("weight_decay", 0) > 0.1  # a tenth a step: weights shrink, also with momentum
+        or group.get("momentum", 0) > 1
+        or bool(group.get("centered", False))
+        or any(p.dtype.itemsize < 4 for p in group["params"])
+    )
