@@ -3,5 +3,6 @@
 from nanlab.labs.base import Lab
 from nanlab.labs.controls import Button, Choice, Number
 from nanlab.labs.explosion import ExplosionLab
+from nanlab.labs.logs import LogLab
 
-__all__ = ["Button", "Choice", "ExplosionLab", "Lab", "Number"]
+__all__ = ["Button", "Choice", "ExplosionLab", "Lab", "LogLab", "Number"]
