@@ -81,10 +81,10 @@ class Encoder(nn.Module):
     """Project, scale to length 1, read off one number. (rows, 4) -> (rows, 1); initialised from torch's generator.
 
     `eps` keeps the divisor at `eps` or more, 0 leaves it as it is. `divide_by` is "norm" or "mean" (of magnitudes).
-    `mend` is what is done to the quotient: "", "nan_to_num" or "where".
+    `mend` is what is done to the quotient: "nothing", "nan_to_num" or "where".
     """
 
-    def __init__(self, eps: float = 0.0, divide_by: str = "norm", mend: str = ""):
+    def __init__(self, eps: float = 0.0, divide_by: str = "norm", mend: str = "nothing"):
         super().__init__()
         self.project = nn.Linear(FEATURES, FEATURES, bias=False)  # no bias: a row of zeros stays one
         self.head = nn.Linear(FEATURES, 1)
@@ -104,7 +104,7 @@ class Encoder(nn.Module):
 
 
 def run(lr: float = 0.5, scale: float = 1.0, dtype: torch.dtype = torch.float32, seed: int = 0, steps: int = BATCHES,
-        share: float = 0.01, eps: float = 0.0, divide_by: str = "norm", mend: str = "",
+        share: float = 0.01, eps: float = 0.0, divide_by: str = "norm", mend: str = "nothing",
         only_real_rows: bool = False) -> History:
     """Train an `Encoder` in `dtype` by SGD, batch after batch, up to the first non-finite step.
 

@@ -4,5 +4,6 @@ from nanlab.labs.base import Lab
 from nanlab.labs.controls import Button, Choice, Number
 from nanlab.labs.explosion import ExplosionLab
 from nanlab.labs.logs import LogLab
+from nanlab.labs.padding import PaddingLab
 
-__all__ = ["Button", "Choice", "ExplosionLab", "Lab", "LogLab", "Number"]
+__all__ = ["Button", "Choice", "ExplosionLab", "Lab", "LogLab", "Number", "PaddingLab"]

@@ -13,6 +13,7 @@ from nanlab.plots import Chart, number, run_chart
 
 _STEPS = 24  # every batch twice
 _FORMATS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+_ALWAYS = ("share", "eps", "dtype")
 _WORDS = {"activation": "the scaled row", "loss": "the loss", "gradient": "the gradient", "weight": "a weight"}
 
 
@@ -46,7 +47,7 @@ class PaddingLab(Lab):
         Choice("dtype", "number format", _FORMATS, "float32"),
         Number("lr", "learning rate", 0.5, 1e-6, 2.0, (0.001, 0.01, 0.1, 0.5, 1.0)),
         Number("scale", "input scale", 1.0, 0.001, 1000.0, (0.01, 0.1, 1.0, 10.0, 100.0)),
-        Choice("mend", "then", {"nothing": "", "nan_to_num": "nan_to_num", "where": "where"}, ""),
+        Choice("mend", "then", ("nothing", "nan_to_num", "where"), "nothing"),
     )
     buttons = (Button("No fix"), *(Button(f.title, f.knobs) for f in padding.FIXES if f.name != "leave_padding_out"))
     buttons_label = "One fix at a time:"
@@ -82,20 +83,14 @@ class PaddingLab(Lab):
         return head, (("row 2 of batch 5", *shown),)
 
     def settings(self) -> str:
-        dropped = (", mend=", ", lr=0.5", ", scale=1", ", norm")
-        text = ", ".join(_say(control, self.values[control.name]) for control in self.controls)
-        for default in dropped:
-            text = text.replace(f"{default},", ",").removesuffix(default)
-        return text
+        """Share, epsilon and format always; the others where they differ from the start."""
+        shown = [c for c in self.controls if c.name in _ALWAYS or self.values[c.name] != c.value]
+        return ", ".join(control.say(self.values[control.name]) for control in shown)
 
     def _fix(self, values: dict[str, object]) -> Fix | None:
         """The fix that takes the standard run to these settings, if one does."""
         standard = {control.name: control.value for control in self.controls}
         return next((fix for fix in padding.FIXES if standard | fix.knobs == values), None)
-
-
-def _say(control, value: object) -> str:
-    return f"mend={value}" if control.name == "mend" else control.say(value)
 
 
 def _padding_row(knobs: dict[str, object]) -> Row:
@@ -115,7 +110,8 @@ def _epsilon(result: Outcome) -> str:
     """What becomes of the epsilon in the format, where that is worth saying."""
     eps, form = result.settings["eps"], formats.get(result.settings["dtype"])
     if eps and not form.holds_epsilon(eps):
-        return f"{form.name} holds nothing smaller than {form.smallest_subnormal:.1e}: an epsilon of {eps:g} is 0 in it. "
+        least = f"{form.smallest_subnormal:.1e}"
+        return f"{form.name} holds nothing smaller than {least}: an epsilon of {eps:g} is 0 in it. "
     return ""
 
 
@@ -126,10 +122,11 @@ def _told(result: Outcome) -> str:
         return f"Every value stays finite; the loss goes {span}."
     step, where = history.first_bad_step, history.first_bad_where
     if where == "activation":
-        return f"Step {step} meets the first padding row: 0 divided by 0 is nan. No step before it hints at that."
-    if where == "gradient" and not result.settings["mend"]:
+        calm = " No step before it hints at that." if step else ""
+        return f"Step {step} meets the first padding row: 0 divided by 0 is nan.{calm}"
+    if where == "gradient" and result.settings["mend"] == "nothing":
         return (
             f"At step {step} the values are finite and the gradient is not: backward divides by the epsilon, "
             "which overflows, and infinity times the zeros of the padding row is nan."
         )
-    return f"At step {step} the loss is still finite and the gradient is nan; the weights are lost with the next update."
+    return f"At step {step} the loss is still finite and the gradient is nan; the update would spoil the weights."
