@@ -1,4 +1,4 @@
-"""The number lab of lessons 01 and 04: one number in five formats, bit by bit, and what a sum or a division makes of it."""
+"""The number lab of lessons 01 and 04: one number in five formats, bit by bit, and how it overflows."""
 
 import math
 from collections.abc import Callable
