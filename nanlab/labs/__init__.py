@@ -4,6 +4,8 @@ from nanlab.labs.base import Lab
 from nanlab.labs.controls import Button, Choice, Number
 from nanlab.labs.explosion import ExplosionLab
 from nanlab.labs.logs import LogLab
+from nanlab.labs.number import NumberLab
 from nanlab.labs.padding import PaddingLab
+from nanlab.labs.sheet import SheetLab
 
-__all__ = ["Button", "Choice", "ExplosionLab", "Lab", "LogLab", "Number", "PaddingLab"]
+__all__ = ["Button", "Choice", "ExplosionLab", "Lab", "LogLab", "Number", "NumberLab", "PaddingLab", "SheetLab"]
