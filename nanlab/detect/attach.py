@@ -35,6 +35,10 @@ def _modules(tracer: Tracer, undo: list) -> None:
     def leave(module, args, output):
         while tracer.modules and tracer.modules.pop() is not module:
             pass  # a module whose forward raised, and was caught, left no other trace
+        if tracer.modules:
+            tracer.last_inner = tracer.number
+        elif isinstance(output, Tensor) and output.dim() == 0:
+            tracer.scalar_roots[id(module)] = tracer.last_inner
 
     undo.append(register_module_forward_pre_hook(enter).remove)
     undo.append(register_module_forward_hook(leave, always_call=True).remove)

@@ -2,69 +2,103 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from nanlab import suspects
-from nanlab.detect.forms import FORMS
-from nanlab.detect.origin import Origin, origins
+from nanlab.detect import forms
+from nanlab.detect.context import op_name, where
+from nanlab.detect.origin import Origin, Slice, slice_back
+from nanlab.detect.provenance import Event
 from nanlab.detect.report import Report
-from nanlab.detect.values import count
+from nanlab.detect.sources import named_leaves
+from nanlab.detect.suspicion import suspect_of
+from nanlab.detect.values import count, is_numeric, largest
 
 if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
 
+UNSEEN = "No watched operation made it: it was there before the watch began, or came from outside torch."
 
-def explain(tracer: Tracer, sink: str, bad: list[Tensor], *, step: int = 0, model=None, optimizer=None, batch=None
-            ) -> Report:
+
+def explain(tracer: Tracer, sink: str, bad: list[Tensor], *, step: int = 0, model: nn.Module | None = None,
+            optimizer: object = None, batch: object = None) -> Report:  # fmt: skip
     """The report on `bad`, the tensors that went bad in `sink` (``"loss"``, ``"gradient"``, ``"weights"`` or
-    ``"optimizer_state"``) while `tracer` watched. Finite tensors among them are passed over."""
+    ``"optimizer_state"``) while `tracer` watched. Finite tensors among them are passed over; `step` is the 0-based
+    count of optimizer steps that the report gives. `model`, `optimizer` and `batch` name tensors that the tracer was
+    not told about."""
+    tracer.sources.learn(model, optimizer, batch)
     sinks = []
     for t in bad:
         counts = count(t)
         if counts is not None:
-            events = tracer.tags.of(t)
-            sinks += events[:1]
-    found = origins(sinks)
-    if not found:
-        return Report("non-finite", step=step, where=sink, sink=sink, notes=["It was made before the watch began."])
-    return _report(tracer, found[0], sink, step)
+            sinks.append(next(iter(tracer.tags.of(t)), None) or tracer.external(t, counts))
+    found = slice_back(sinks)
+    return _report(tracer, found, sink, step)
 
 
-def _report(tracer: Tracer, origin: Origin, sink: str, step: int) -> Report:
-    event = origin.event
-    at = origin.reader or event
-    form = event.finding.form if event.finding else "nan_in" if event.counts.nan else "inf_in"
-    suspect = FORMS.get(form, FORMS["unknown"])[1]
+def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
+    origin = found.origins[0]
+    event, at = origin.event, origin.reader or origin.event
+    place, module = event.reader or (at.place, at.module)
+    form = form_of(event)
+    inputs = (t for _, t in named_leaves(tracer.sources.batch, "batch") if is_numeric(t))
+    slug = suspect_of(event, form, step == 0, max((largest(t) for t in inputs), default=0.0))
     return Report(
         "non-finite",
         step=step,
-        where=where(tracer, origin, sink),
-        op=at.op,
-        file=at.place.file if at.place else None,
-        line=at.place.line if at.place else None,
-        module=tracer.paths.path(at.module),
-        form=form,
-        element=list(event.counts.element),
-        suspect=suspect,
-        lesson=suspects.get(suspect).lesson,
+        where=where(tracer, origin, found, sink),
+        op=op_name(origin),
+        file=place.file if place else None,
+        line=place.line if place else None,
+        module=module_of(tracer, origin),
+        form=forms.public(form),
+        element=event.finding.element if event.finding else list(event.counts.element),
+        suspect=slug,
+        lesson=suspects.get(slug).lesson,
+        operands=event.finding.operands if event.finding else {},
+        magnitudes=event.magnitudes,
         node=event.node,
         shape=list(event.shape),
         counts=str(event.counts),
         sink=sink,
+        number=at.number,
+        notes=notes(event, at, found, sink),
     )
 
 
-def where(tracer: Tracer, origin: Origin, sink: str) -> str:
-    """Which part of the step made the value."""
-    event = origin.event
-    if event.kind == "external":
-        return {"parameter": "weights", "buffer": "weights", "state": "optimizer_state", "grad": "gradient"}.get(
-            event.source_kind, "input"
-        )
-    if event.phase == "backward":
-        return "gradient"
-    if event.phase == "optimizer":
-        return "weights"
-    return "forward" if tracer.paths.inside(event.module) else "loss"
+def form_of(event: Event) -> str:
+    """The form of an origin, from what it read or from what kind of origin it is."""
+    if event.kind == "uninitialised":
+        return "uninitialised memory"
+    if event.kind == "constant":
+        return "nan written" if event.counts.nan else "inf written"
+    if event.finding is not None:
+        return event.finding.form
+    return "nan_in" if event.counts.nan else "inf_in"
+
+
+def module_of(tracer: Tracer, origin: Origin) -> str:
+    """The path of the module that the origin belongs to: the owner of a weight, else where the operation ran."""
+    if origin.event.source_kind in ("parameter", "buffer", "state", "grad") and origin.event.kind == "external":
+        return origin.event.source.split(" of ")[-1].rpartition(".")[0]
+    if origin.event.phase == "optimizer":
+        return origin.event.writes.split(" ")[-1].rpartition(".")[0]
+    return tracer.paths.path((origin.reader or origin.event).module)
+
+
+def notes(event: Event, at: Event, found: Slice, sink: str) -> list[str]:
+    """The evidence in sentences: what the form means, what came of it, where it was seen."""
+    lines = [forms.sentence(form_of(event))[0].upper() + forms.sentence(form_of(event))[1:] + "."]
+    if event.finding is not None and event.finding.note:
+        lines.append(f"Here: {event.finding.note}.")
+    then = next((e for e in found.events if e.number > event.number and e.nan_birth and e.finding), None)
+    if then is not None and not event.counts.nan:
+        line = f" at {Path(then.place.file).name}:{then.place.line}" if then.place else ""
+        lines.append(f"The first NaN came of it by {forms.public(then.finding.form)}{line}.")
+    return lines
+
+
+__all__ = ["explain", "form_of"]

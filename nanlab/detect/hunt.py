@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -33,9 +35,9 @@ def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimize
     tracer = Tracer(model, optimizer, batch)
     tracer.on_backward = lambda losses: _check("loss", losses)
     tracer.on_optimizer = lambda opt: _check("gradient", gradients(tracer))
-    torch.compiler.set_stance("force_eager")
+    tracer.watch_readers([t for kind, _, t in tracer.sources.everything() if kind == "parameter" and not is_finite(t)])
     try:
-        with tracer:
+        with eager(), tracer:
             loss = step_fn()
             if isinstance(loss, Tensor):
                 _check("loss", [loss])
@@ -47,9 +49,17 @@ def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimize
                 _check(sink, [t for k, _, t in tracer.sources.everything() if k == kind])
     except Stop as stop:
         return explain(tracer, stop.sink, stop.bad, step=step, model=model, optimizer=optimizer, batch=batch)
-    finally:
-        torch.compiler.set_stance("default")
     return Report("finite", step=step)
+
+
+@contextmanager
+def eager() -> Iterator[None]:
+    """Makes compiled models run as plain ones; does nothing where the compiler was never loaded."""
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 def gradients(tracer: Tracer) -> list[Tensor]:

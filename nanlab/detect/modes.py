@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
+from nanlab.detect import underflow
 from nanlab.detect.labels import Label, label_nodes, place_of, user_frame
-from nanlab.detect.record import record
+from nanlab.detect.record import record, scalar_read
 from nanlab.detect.values import is_finite, is_numeric
 
 if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
 
+SCALAR = torch.ops.aten._local_scalar_dense.default  # what .item() and float() run
 SMALL = 65_536  # elements; an in-place operand up to this size is copied first, so that its old values can be shown
 RELABEL = {"set_", "resize_", "resize_as_", "_unsafe_view", "alias", "_reshape_alias"}  # no new values
 _plans: dict[object, tuple] = {}
@@ -61,13 +62,21 @@ class Operations(TorchDispatchMode):
         super().__init__()
         self.tracer = tracer
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first operation imports the compiler, and every later one passes through a wrapper
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         tracer = self.tracer
         tracer.number += 1
-        skip, mutated = _plans.get(func) or _plan(func)
+        skip, mutated, shrinks = _plans.get(func) or _plan(func)
+        if tracer.unread:
+            tracer.note_readers(args)
         if skip:
             return func(*args, **kwargs)
+        if func is SCALAR and not is_finite(args[0]):
+            scalar_read(tracer, args[0])
         written = _written(mutated, args, kwargs) if mutated else []
         before = {id(t): t.detach().clone() for t in written if is_numeric(t) and t.numel() <= SMALL}
         result = func(*args, **kwargs)
@@ -86,8 +95,10 @@ class Operations(TorchDispatchMode):
                     bad = True
         if bad:
             record(tracer, func, args, kwargs, outputs, before, written)
-        elif outputs and isinstance(result, Tensor):
-            tracer.remember(result)
+        elif isinstance(result, Tensor):
+            tracer.recent.note(result, func, tracer.stack)
+            if shrinks:
+                underflow.watch(tracer, shrinks, args, result)
         return result
 
 
@@ -95,8 +106,8 @@ def _tensors(tree: object) -> list[Tensor]:
     return [t for t in tree_leaves(tree) if isinstance(t, Tensor)]
 
 
-def _plan(func) -> tuple[bool, tuple[tuple[int, str], ...]]:
-    """Whether `func` makes no new values, and the arguments that it writes to."""
+def _plan(func) -> tuple[bool, tuple[tuple[int, str], ...], str]:
+    """Whether `func` makes no new values, the arguments that it writes to, and its name if it can round to zero."""
     base = func.__name__.split(".")[0]
     schema = getattr(func, "_schema", None)
     skip = bool(getattr(func, "is_view", False)) or base in RELABEL
@@ -104,7 +115,8 @@ def _plan(func) -> tuple[bool, tuple[tuple[int, str], ...]]:
     if schema is not None and schema.is_mutable:
         written = (a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
         mutated = tuple((i, a.name) for i, (a, w) in enumerate(zip(schema.arguments, written, strict=True)) if w)
-    _plans[func] = (skip, mutated)
+    shrinks = base if base in underflow.WATCHED or base in underflow.EPSILON else ""
+    _plans[func] = (skip, mutated, shrinks)
     return _plans[func]
 
 

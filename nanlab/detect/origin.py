@@ -6,68 +6,98 @@ is why none of them is ever reported; a list of allowed operations could not tel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nanlab.detect.provenance import Event
 
-DELIBERATE = {"constant"}
+SOFTMAX = ("softmax", "attention", "logsumexp", "log_softmax")  # what −inf masks are made for
 
 
-@dataclass(frozen=True)
+@dataclass
 class Origin:
-    """An operation (or a tensor that was already bad) from which the bad result comes. `reader` is the first operation
-    that read it, for tensors that were already bad."""
+    """An operation, or a tensor that was already bad (then `reader` is the first operation that read it), from which
+    the bad result comes."""
 
     event: Event
     reader: Event | None = None
 
+    @property
+    def number(self) -> int:
+        return (self.reader or self.event).number
 
-def origins(sinks: list[Event]) -> list[Origin]:
-    """The origins of `sinks`, the earliest operation first; constants only where nothing else explains the value."""
+
+@dataclass
+class Slice:
+    """What lies between the origins and the bad result: `origins` the earliest first, `events` in order."""
+
+    origins: list[Origin] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+
+def slice_back(sinks: list[Event]) -> Slice:
+    """Everything that the non-finite values of `sinks` depend on.
+
+    A NaN is followed through the operands that hold a NaN, else through those that hold an infinity. What was written
+    on purpose is an origin only where nothing else explains the value.
+    """
     found: dict[int, Origin] = {}
-    seen: set[tuple[int, bool]] = set()
-    todo = [(event, bool(event.counts.nan), None) for event in sinks]
+    seen: dict[tuple[int, bool], Event] = {}
+    todo: list[tuple[Event, bool, Event | None]] = [(e, bool(e.counts.nan), None) for e in sinks]
     while todo:
         event, nan, reader = todo.pop()
-        if (id(event), nan) in seen:
-            old = found.get(id(event))
-            if old and old.reader and reader and reader.number < old.reader.number:
-                found[id(event)] = Origin(event, reader)
-            continue
-        seen.add((id(event), nan))
         if event.kind != "op":
-            found[id(event)] = Origin(event, reader)
+            _note(found, event, reader)
+        if (id(event), nan) in seen:
             continue
-        if (event.nan_birth if nan else event.inf_birth) and not _explained(event):
-            found[id(event)] = Origin(event)
+        seen[id(event), nan] = event
+        if event.kind == "op" and (event.nan_birth if nan else event.inf_birth) and not _explained(event):
+            _note(found, event, None)
         todo += _causes(event, nan)
-    real = [o for o in found.values() if o.event.kind not in DELIBERATE]
-    return sorted(real or found.values(), key=lambda o: (o.reader or o.event).number)
+    real = [o for o in found.values() if not _on_purpose(o)]
+    events = sorted({id(e): e for e in seen.values()}.values(), key=lambda e: e.number)
+    return Slice(sorted(real or found.values(), key=lambda o: o.number), events)
 
 
-def _causes(event: Event, nan: bool) -> list[tuple[Event, bool, Event]]:
+def _note(found: dict[int, Origin], event: Event, reader: Event | None) -> None:
+    old = found.get(id(event))
+    if old is None or (reader is not None and old.reader is not None and reader.number < old.reader.number):
+        found[id(event)] = Origin(event, reader)
+
+
+def _causes(event: Event, nan: bool) -> list[tuple[Event, bool, Event | None]]:
     """The operands that explain a NaN (or an infinity) in the result of `event`."""
+    reader = event if event.kind == "op" else None
     if nan and any(p.counts.nan for p in event.parents):
-        return [(p.event, True, event) for p in event.parents if p.counts.nan]
-    return [(p.event, False, event) for p in event.parents if p.counts.inf]
+        return [(p.event, True, reader) for p in event.parents if p.counts.nan]
+    return [(p.event, False, reader) for p in event.parents if p.counts.inf]
 
 
 def _explained(event: Event) -> bool:
     """Whether a NaN born from infinities is the fault of what made those, and not of this operation."""
-    return any(p.counts.inf and not deliberate(p.event) for p in event.parents)
+    return any(p.counts.inf and not deliberate(p.event, event) for p in event.parents)
 
 
-def deliberate(event: Event, depth: int = 200) -> bool:
+def _on_purpose(origin: Origin) -> bool:
+    event = origin.event
+    return event.kind == "constant" or (origin.reader is not None and mask_like(event, origin.reader))
+
+
+def mask_like(event: Event, reader: Event) -> bool:
+    """Whether a tensor that was already infinite is a mask: it holds −inf alone, and a softmax or a sum reads it."""
+    return event.kind == "external" and not event.counts.nan and not event.counts.posinf and (
+        event.source_kind == "buffer" or reader.op.rstrip("_") in ("add", "where") or any(s in reader.op for s in SOFTMAX)
+    )  # fmt: skip
+
+
+def deliberate(event: Event, reader: Event) -> bool:
     """Whether the infinities of `event` were all written on purpose."""
-    todo, seen = [event], set()
+    todo, seen = [(event, reader)], set()
     while todo:
-        e = todo.pop()
-        if id(e) in seen:
+        e, by = todo.pop()
+        if id(e) in seen or e.kind == "constant" or mask_like(e, by):
             continue
         seen.add(id(e))
-        if e.kind == "constant" or (e.kind == "external" and e.source_kind in ("buffer",)):
-            continue
         if e.kind != "op" or e.inf_birth:
             return False
-        todo += [p.event for p in e.parents if p.counts.inf]
+        todo += [(p.event, e) for p in e.parents if p.counts.inf]
     return True

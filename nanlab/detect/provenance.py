@@ -52,6 +52,7 @@ class Event:
     source: str = ""  # what an external tensor is: "parameter bank.table", "batch[0]", ...
     source_kind: str = ""  # parameter, buffer, state, grad, batch, unknown
     writes: str = ""  # what an optimizer's operation wrote to, in the same words
+    reader: tuple[Place | None, object] | None = None  # of an external tensor: the line and module that first used it
     with_graph: bool = False  # a float operand was itself computed from parameters
     magnitudes: list[tuple[str, float]] = field(default_factory=list)
 
@@ -74,7 +75,7 @@ class Tags:
 
     def wrote(self, t: Tensor, event: Event | None) -> None:
         """Notes that `t` was just written: by `event`, or with finite values when None."""
-        key = _key(t)
+        key = storage_key(t)
         held = self._held.get(key)
         if event is None and held is None:
             return
@@ -89,7 +90,7 @@ class Tags:
 
     def of(self, t: Tensor) -> list[Event]:
         """The events whose values `t` may hold, the latest first."""
-        held = self._held.get(_key(t))
+        held = self._held.get(storage_key(t))
         if held is None:
             return []
         low, high, _ = _span(t)
@@ -100,7 +101,8 @@ def _base(t: Tensor) -> Tensor:
     return t if t.layout is torch.strided and not t.is_nested else plain(t)
 
 
-def _key(t: Tensor) -> int:
+def storage_key(t: Tensor) -> int:
+    """Identifies the storage of `t` while it lives."""
     try:
         return _base(t).untyped_storage()._cdata
     except (RuntimeError, NotImplementedError):  # a subclass without storage of its own

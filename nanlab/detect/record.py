@@ -8,43 +8,58 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten_with_path
+from torch.utils._pytree import tree_map
 
-from nanlab.detect import forms
+from nanlab.detect import forms, underflow
 from nanlab.detect.labels import KEY, place_of, user_frame
-from nanlab.detect.provenance import Event, Parent
-from nanlab.detect.values import Counts, count, is_numeric
+from nanlab.detect.provenance import Event, Parent, storage_key
+from nanlab.detect.values import Counts, bad_mask, count, is_numeric
 
 if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
 
 UNWRITTEN = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
+CONSTANTS = {"full", "full_like", "new_full", "fill", "fill_", "tensor", "as_tensor", "where", "masked_fill", "masked_fill_",
+             "scalar_tensor", "constant_pad_nd", "pad", "clamp", "__setitem__", "asarray", "zeros_like", "index_fill",
+             "index_fill_", "scatter", "scatter_", "new_tensor", "nan_to_num", "detach", "fill_diagonal_"}  # fmt: skip
+OVERWRITES = {"copy_", "fill_", "zero_", "normal_", "uniform_", "set_", "random_", "exponential_", "bernoulli_"}
 
 
 def record(tracer: Tracer, func, args, kwargs, outputs: list[Tensor], before: dict[int, Tensor],
-           written: list[Tensor]) -> None:
+           written: list[Tensor]) -> None:  # fmt: skip
     """Makes an event for every non-finite tensor among `outputs` and tags what they are stored in. `before` holds the
-    old values of small operands that were overwritten, by ``id``."""
+    old values of small operands that were overwritten, by ``id``; larger ones are lost."""
     lost = {id(t) for t in written if id(t) not in before}
     operands = _operands(func, args, kwargs)
     found = [_tagged(tracer, n, t) if id(t) in lost else _parent(tracer, n, t, before) for n, t in operands]
     parents = [parent for parent in found if parent is not None]
-    scalars = [a for a in _scalars(args, kwargs) if not math.isfinite(a)]
-    if scalars and not parents and tracer.last_scalar is not None:
+    scalars = [a for a in (*args, *kwargs.values()) if isinstance(a, float) and not math.isfinite(a)]
+    if scalars and tracer.last_scalar is not None:
         parents.append(Parent(tracer.last_scalar, tracer.last_scalar.counts, "scalar"))
-    old = tuple(before.get(id(a), a) if isinstance(a, Tensor) else a for a in args)
+    old_args, old_kwargs = tree_map(lambda a: before.get(id(a), a), (args, kwargs)) if before else (args, kwargs)
+    lost_names = frozenset(n for n, t in operands if id(t) in lost)
     for out in outputs:
         counts = count(out) if is_numeric(out) else None
         if counts is None:
             continue
         event = _event(tracer, func, out, counts, parents)
-        _births(event, func, out, counts, parents, scalars)
+        event.with_graph = any(t.grad_fn is not None for _, t in operands)
+        _births(event, func, out, parents, [t for _, t in operands if id(t) not in lost], before, scalars)
         if event.nan_birth or event.inf_birth:
-            event.finding = forms.read(func, old, kwargs, out, counts, event)
+            event.finding = forms.read(func, old_args, old_kwargs, out, nan=event.nan_birth, node=event.node,
+                                       call=event.call.name if event.call else None, lost=lost_names)  # fmt: skip
+            event.finding.form = underflow.refine(tracer, event.finding.form, operands)
             event.magnitudes = tracer.magnitudes()
-        if written:
-            event.writes = " ".join(tracer.sources.name(out)) if event.phase == "optimizer" else ""
+        if written and event.phase == "optimizer":
+            event.writes = " ".join(tracer.sources.name(out))
         tracer.tags.wrote(out, event)
+
+
+def scalar_read(tracer: Tracer, t: Tensor) -> None:
+    """Notes that the program took a non-finite Python number out of `t`, so that its later use can be traced back."""
+    parent = _parent(tracer, "self", t, {})
+    if parent is not None:
+        tracer.last_scalar = parent.event
 
 
 def _event(tracer: Tracer, func, out: Tensor, counts: Counts, parents: list[Parent]) -> Event:
@@ -63,28 +78,53 @@ def _event(tracer: Tracer, func, out: Tensor, counts: Counts, parents: list[Pare
     )  # fmt: skip
 
 
-def _births(event: Event, func, out: Tensor, counts: Counts, parents: list[Parent], scalars: list[float]) -> None:
+def _births(event: Event, func, out: Tensor, parents: list[Parent], operands: list[Tensor], before: dict[int, Tensor],
+            scalars: list[float]) -> None:  # fmt: skip
+    """Marks what kind of event it is, and whether a NaN or an infinity was made here."""
+    counts = event.counts
     if event.op in UNWRITTEN:
         event.kind = "uninitialised"
-    elif scalars and not parents and not (counts.nan and not any(s != s for s in scalars)):
+    elif event.op == "lift_fresh" or (scalars and not parents and not _made_nan(counts, scalars)):
         event.kind = "constant"
+        if counts.nan and event.call is not None and event.call.name not in CONSTANTS:
+            event.kind = "internal"  # torch.logdet and others choose NaN themselves: the choice is the origin
     else:
-        event.nan_birth = bool(counts.nan) and not any(p.counts.nan for p in parents)
+        event.nan_birth = bool(counts.nan) and not any(p.counts.nan for p in parents if p.event.kind != "internal")
         event.inf_birth = bool(counts.inf) and not any(p.counts.inf for p in parents)
+        if torch.Tag.pointwise in getattr(func, "tags", ()) and parents:
+            _fresh(event, out, [before.get(id(t), t) for t in operands])
+
+
+def _made_nan(counts: Counts, scalars: list[float]) -> bool:
+    """Whether a NaN appeared beside scalars that are only infinite."""
+    return bool(counts.nan) and not any(s != s for s in scalars)
+
+
+def _fresh(event: Event, out: Tensor, operands: list[Tensor]) -> None:
+    """For an elementwise operation with bad operands: whether it also made a bad value where all of them are finite."""
+    try:
+        fed = torch.zeros(out.shape, dtype=torch.bool, device=out.device)
+        for t in operands:
+            fed |= bad_mask(t).to(out.device).expand(out.shape)
+    except RuntimeError:
+        return
+    event.nan_birth |= bool((bad_mask(out, nan_only=True) & ~fed).any())
+    event.inf_birth |= bool((bad_mask(out) & ~bad_mask(out, nan_only=True) & ~fed).any())
 
 
 def _operands(func, args, kwargs) -> list[tuple[str, Tensor]]:
     """The tensors that were read, each under its argument's name; what was only overwritten is left out."""
     schema = getattr(func, "_schema", None)
     names = [a.name for a in schema.arguments] if schema is not None else []
-    leaves, _ = tree_flatten_with_path((args, kwargs))
+    given = [*zip(names + ["?"] * len(args), args, strict=False), *kwargs.items()]
+    base = func.__name__.split(".")[0]
     found = []
-    for path, leaf in leaves:
-        if isinstance(leaf, Tensor) and is_numeric(leaf) and leaf.numel():
-            key = path[1].idx if hasattr(path[1], "idx") else path[1].key
-            name = key if isinstance(key, str) else names[key] if key < len(names) else str(key)
-            if not (name == "self" and func.__name__.split(".")[0] in ("copy_", "fill_", "zero_")):
-                found.append((name, leaf))
+    for name, value in given:
+        if name == "out" or (name == "self" and base in OVERWRITES):
+            continue
+        for t in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(t, Tensor) and is_numeric(t) and t.numel():
+                found.append((name, t))
     return found
 
 
@@ -93,8 +133,7 @@ def _parent(tracer: Tracer, name: str, t: Tensor, before: dict[int, Tensor]) -> 
     if counts is None:
         return None
     events = tracer.tags.of(t)
-    event = events[0] if events else _external(tracer, t, counts)
-    return Parent(event, counts, name)
+    return Parent(events[0] if events else external(tracer, t, counts), counts, name)
 
 
 def _tagged(tracer: Tracer, name: str, t: Tensor) -> Parent | None:
@@ -103,15 +142,13 @@ def _tagged(tracer: Tracer, name: str, t: Tensor) -> Parent | None:
     return Parent(events[0], events[0].counts, name) if events else None
 
 
-def _external(tracer: Tracer, t: Tensor, counts: Counts) -> Event:
+def external(tracer: Tracer, t: Tensor, counts: Counts) -> Event:
+    """The event that stands for a tensor that no watched operation made."""
     kind, name = tracer.sources.name(t)
     event = Event(
         number=tracer.number, op="external", phase="", step=tracer.step, counts=counts, shape=tuple(t.shape),
         dtype=t.dtype, place=None, module=None, call=None, node=None, kind="external", source=name, source_kind=kind,
+        reader=tracer.readers.get(storage_key(t)),
     )  # fmt: skip
     tracer.tags.wrote(t, event)
     return event
-
-
-def _scalars(args, kwargs) -> list[float]:
-    return [a for a in (*args, *kwargs.values()) if isinstance(a, float)]

@@ -35,6 +35,7 @@ class Report:
     shape: list[int] | None = None
     counts: str | None = None
     sink: str | None = None
+    number: int | None = None  # of the operation in the traced step, for a patch in a replay
     trajectory: list = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

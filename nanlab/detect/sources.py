@@ -33,6 +33,14 @@ class Sources:
         self.optimizers: list = list(optimizer) if isinstance(optimizer, list | tuple) else [optimizer] if optimizer else []
         self.modules: list[nn.Module] = []  # roots seen while tracing without a model
 
+    def learn(self, model: nn.Module | None, optimizer: object, batch: object) -> None:
+        """Takes note of what was not known at the start."""
+        self.model = self.model if self.model is not None else model
+        self.batch = self.batch if self.batch is not None else batch
+        for one in optimizer if isinstance(optimizer, list | tuple) else [optimizer] if optimizer else []:
+            if not any(one is o for o in self.optimizers):
+                self.optimizers.append(one)
+
     def name(self, t: Tensor) -> tuple[str, str]:
         """``(kind, name)`` of the tensor whose storage `t` shares; kind is parameter, buffer, state, grad, batch or
         unknown."""

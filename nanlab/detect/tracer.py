@@ -7,18 +7,19 @@ what keeps it near the cost of a plain step. Taught in lesson 09_step_12001.
 
 from __future__ import annotations
 
-from collections import deque
+import sys
 from collections.abc import Callable
 
 from torch import Tensor, nn
 
 from nanlab.detect.attach import attach
-from nanlab.detect.labels import Label, ModulePaths
+from nanlab.detect.labels import Label, ModulePaths, Place, place_of, user_frame
 from nanlab.detect.modes import Functions, Operations
-from nanlab.detect.provenance import Event, Tags
+from nanlab.detect.provenance import Event, Tags, storage_key
+from nanlab.detect.recent import Recent
+from nanlab.detect.record import external
 from nanlab.detect.sources import Sources
-
-RING = 48  # how many recent results are remembered, weakly, for the magnitudes before the origin
+from nanlab.detect.values import Counts
 
 
 class Tracer:
@@ -44,9 +45,14 @@ class Tracer:
         self.patch: Callable[..., object] | None = None
         self.stack: list[Label] = []
         self.modules: list[nn.Module] = []
+        self.scalar_roots: dict[int, int] = {}  # root modules that return a number -> the last operation in a submodule
+        self.last_inner = 0
         self.optimizing = 0
         self.last_scalar: Event | None = None
-        self.recent: deque = deque(maxlen=RING)
+        self.recent = Recent()
+        self.vanished: set[int] = set()  # calls whose result holds a zero that should be a small number
+        self.unread: set[int] = set()
+        self.readers: dict[int, tuple[Place | None, nn.Module | None]] = {}
         self._undo: list[Callable[[], None]] = []
 
     def __enter__(self) -> Tracer:
@@ -73,12 +79,25 @@ class Tracer:
         self.modules.clear()
         self.optimizing = 0
 
-    def remember(self, t: Tensor) -> None:
-        """Keeps a weak reference to a finite result, with the line that made it."""
-
     def magnitudes(self) -> list[tuple[str, float]]:
-        """The largest magnitudes of the latest results that are still in memory, the latest last."""
-        return []
+        """The largest magnitudes of the latest lines' results that are still in memory, the latest last."""
+        return self.recent.magnitudes()
+
+    def watch_readers(self, tensors: list[Tensor]) -> None:
+        """Waits for the first operation that reads each of `tensors`, which are known to be bad already."""
+        self.unread.update(storage_key(t) for t in tensors)
+
+    def note_readers(self, args: tuple) -> None:
+        """Notes the line that reads a tensor waited for."""
+        for t in args:
+            if isinstance(t, Tensor) and (key := storage_key(t)) in self.unread and not self.optimizing:
+                self.unread.discard(key)
+                frame, _ = user_frame(sys._getframe(1))
+                self.readers[key] = (place_of(frame), self.modules[-1] if self.modules else None)
+
+    def external(self, t: Tensor, counts: Counts) -> Event:
+        """The event that stands for a bad tensor that no watched operation made."""
+        return external(self, t, counts)
 
     def saw_root(self, module: nn.Module) -> None:
         """Notes a module called outside any other."""

@@ -118,7 +118,7 @@ def largest(t: Tensor) -> float:
 
 def number(value: object) -> float | int | str | None:
     """A Python number that JSON can hold: non-finite floats and complex numbers become strings."""
-    if isinstance(value, bool | int) or value is None:
+    if isinstance(value, bool | int | str) or value is None:
         return value
     if isinstance(value, complex):
         return str(value)

@@ -1,20 +1,41 @@
-"""Reads the form from an operation's name and the operands at its first bad element."""
+"""Reads the form of a bad result from the operation and its operands."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from torch import Tensor
+
+from nanlab.detect.forms import fused, optimizers, pointwise, products, reductions  # noqa: F401 - they register their rules
+from nanlab.detect.forms.derivatives import derivative
+from nanlab.detect.forms.operation import Finding, Operation
+from nanlab.detect.forms.optimizers import unpack
+from nanlab.detect.forms.rules import RULES, Rule
 
 
-@dataclass
-class Finding:
-    """A form, with the operands' values at the element where it was read."""
+def read(func, args: tuple, kwargs: dict, out: Tensor, *, nan: bool, node: str | None = None, call: str | None = None,
+         lost: frozenset[str] = frozenset()) -> Finding:
+    """The form in which the first NaN (or, without `nan`, infinity) of `out` came about.
 
-    form: str
-    element: tuple[int, ...]
-    operands: dict[str, object] = field(default_factory=dict)
-    note: str = ""
+    `func` is the operation with its schema, `args` and `kwargs` what it was given, with old values for what it
+    overwrote; `lost` names arguments whose old values are gone. The form is ``"unknown"`` when no rule fits.
+    """
+    schema = getattr(func, "_schema", None)
+    names = [a.name for a in schema.arguments] if schema is not None else []
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    base = func.__name__.split(".")[0].rstrip("_")
+    base, given = unpack(base, given, out)
+    op = Operation(base, given, out, node, call, lost, nan)
+    steps = [RULES.get(call or ""), derivative if node else None, RULES.get(base)]
+    for step in (steps[0] if base == "where" else None, *steps[1:]):
+        finding = _try(step, op) if step is not None else None
+        if finding is not None:
+            return finding
+    return op.found("unknown", **op.sizes())
 
 
-def read(func, args, kwargs, out, counts, event) -> Finding:
-    """The form of the first bad element of `out`."""
-    return Finding("unknown", counts.element)
+def _try(rule: Rule, op: Operation) -> Finding | None:
+    """What `rule` says; None where the operands are of a kind that it was not written for (a layout without indexing,
+    a dtype without comparison): a hunt must not end for want of a form."""
+    try:
+        return rule(op)
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+        return None
