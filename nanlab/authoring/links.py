@@ -1,6 +1,7 @@
 """Generate the cells of a lesson that link to other notebooks, from the map of the course and the files that are there.
 
-Two cells in each lesson: ``links``, just after the title, and ``links-end``, the last one.
+Two cells in each lesson: ``links``, just after the title, and ``links-end``, after the cell ``next`` that tells what
+comes next (without one, at the end).
 """
 
 import os
@@ -36,7 +37,9 @@ def place(notebook: NotebookNode, root: Path, track: str, name: str) -> None:
     rest = [cell for cell in notebook.cells if cell.id not in ("links", "links-end")]
     start = _cell("links", opening(root, track, name))
     end = _cell("links-end", closing(root, track, name))
-    notebook.cells = [*rest[:1], start, *rest[1:], end]
+    ids = [cell.id for cell in rest]
+    after = ids.index("next") + 1 if "next" in ids else len(rest)
+    notebook.cells = [*rest[:1], start, *rest[1:after], end, *rest[after:]]
 
 
 def opening(root: Path, track: str, name: str) -> str:
@@ -66,7 +69,7 @@ def closing(root: Path, track: str, name: str) -> str:
         lines.append(f"- Exercise for this lesson: {exercise}")
     if map_ := _map(here, root):
         lines.append(f"- {map_}")
-    return "\n".join(["## Where next", "", *lines])
+    return "\n".join(lines)
 
 
 def _lesson(here: Path, root: Path, track: str, topic: course.Topic) -> str:
