@@ -39,8 +39,8 @@ def _title(page: Page) -> Iterator[Finding]:
 
 def _sections(page: Page) -> Iterator[Finding]:
     ids = [cell.id for cell in page.notebook.cells]
-    end = ids.index("next") + 1 if "next" in ids else -1
-    if ids[1:2] != ["links"] or ids[end] != "links-end":
+    end = ids.index("next") + 1 if "next" in ids else len(ids) - 1
+    if ids[1:2] != ["links"] or ids[end : end + 1] != ["links-end"]:
         yield page.says(None, "the cells 'links' and 'links-end' are not in place: run 'nanlab author links'")
     headings = [
         line.lstrip("# ").strip().lower() for cell in page.text for line in cell.source.splitlines() if line[:1] == "#"
