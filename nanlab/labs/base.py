@@ -40,7 +40,7 @@ class Lab(ABC):
                 self.values[control.name] = control.check(initial.get(control.name, control.value))
             except ValueError as wrong:
                 raise ValueError(f"{control.name}: {wrong}") from None
-        self._box = None
+        self._box, self._fields = None, {}
         self.result = self._computed(self.values)
 
     @abstractmethod
@@ -72,7 +72,10 @@ class Lab(ABC):
         for control in self.controls:
             if control.name in values:
                 values[control.name] = control.check(values[control.name])
-        self._go({**self.values, **values})
+        values = {**self.values, **values}
+        for name, shown in self._fields.items():
+            shown.show(values[name])
+        self._go(values)
 
     @property
     def widget(self):
@@ -133,9 +136,7 @@ class Lab(ABC):
 
     def _pressed(self, button: Button) -> None:
         values = {control.name: control.value for control in self.controls} | dict(button.sets)
-        for name, shown in self._fields.items():
-            shown.show(values[name])
-        self._go(values)
+        self.set(**values)
 
     def _changed(self, name: str, value: object) -> None:
         self._go({**self.values, name: value})
