@@ -41,7 +41,7 @@ class Nbval:
             self.env[SHARED] = self.warm.path
 
     def __call__(self, *notebooks: Path, lax: bool = False) -> dict[Path, list[str]]:
-        """The complaints about each of some notebooks of one folder, from one run; none means that every cell passed."""
+        """The complaints about each notebook (of one folder), from one run; none means that every cell passed."""
         report = Path(self.env["JUPYTER_PATH"]) / "report.xml"
         command = [
             *(sys.executable, "-m", "pytest", "-p", "nbval.plugin", "-p", "no:cacheprovider", "-c", os.devnull),
