@@ -1,0 +1,249 @@
+"""One line in a training loop that stops before the weights are spoilt, runs the step again under the hunt, and explains.
+
+    for batch in guard(loader, model, optimizer):
+        ...
+
+Taught in lesson 09_step_12001.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from nanlab.detect.audit import audit
+from nanlab.detect.buffers import Buffers
+from nanlab.detect.firstlook import first_look
+from nanlab.detect.history import history_of
+from nanlab.detect.listen import innermost, listening
+from nanlab.detect.randomness import Recorder
+from nanlab.detect.report import NonFiniteError, Report
+from nanlab.detect.rerun import Rerun, Start
+from nanlab.detect.rollback import Rollback
+from nanlab.detect.scene import Scene, SceneError, as_list
+from nanlab.detect.sentry import Failure, Sentry
+
+MOST_PENDING = 64  # micro-batches of one accumulation that are kept for a replay
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A step that `guard` let pass: its number and where it was not finite."""
+
+    step: int
+    where: str
+
+    def __str__(self) -> str:
+        return f"step {self.step} ({self.where})"
+
+
+class guard:  # noqa: N801 - used like a function: for batch in guard(loader)
+    """Yields the batches of `loader` and watches the steps that the loop body makes with them.
+
+    The loss is seen where backward is called (or given with ``guard.loss(loss)`` in a loop that calls none), loss and
+    gradients are looked at before ``optimizer.step``, weights and optimizer state before the first step, after every step
+    that could spoil them, and every `audit_every` steps. When something is not finite the step is not made: random state
+    and buffers are put back and the same batch is yielded again under the hunt. Then `NonFiniteError` is raised; its
+    ``report`` says where the value came from, its ``scene`` holds the step. Weights, buffers, optimizer state and random
+    state are then those before the step, gradients are None. A NaN that the optimizer itself makes is seen just after its
+    step: it is raised at once, and the report says that the weights are spoilt.
+
+    What the loop body does besides the step is done once more in the replay: it logs again, counts again, and an
+    ``enumerate`` around the guard counts that batch twice. Weights that other code changes, a scheduler's own count, and
+    batches changed in place by the body cannot be put back. An exception or ``break`` in the body detaches the guard.
+
+    model: names parameters and modules, and brings the buffers (BatchNorm) that a replay needs. optimizer: one or several.
+    on_failure: ``"raise"``; ``"save"`` writes the scene to `scene` and raises; ``"skip"`` drops the step without a replay
+    and counts it in ``skipped``, warns at the end, and raises at one more than `skip_limit`.
+    snapshot_every: keeps a copy of weights and optimizer state from before the last healthy step that is this many steps
+    on (off by default: it holds a second copy of both in memory and copies it that often); ``rollback()`` restores it.
+
+    Cost: see ``benchmarks/overhead.py``. Memory: one copy of the buffers, the references of batches that are still
+    accumulating; no graph and no weights are kept.
+    """
+
+    def __init__(self, loader: Iterable, model: nn.Module | None = None,
+                 optimizer: Optimizer | Sequence[Optimizer] | None = None, *,
+                 on_failure: Literal["raise", "save", "skip"] = "raise", scene: str | os.PathLike = "nanlab-scene.pt",
+                 skip_limit: int = 10, audit_every: int = 100, snapshot_every: int = 0) -> None:
+        if on_failure not in ("raise", "save", "skip"):
+            raise ValueError(f"on_failure is {on_failure!r}; give 'raise', 'save' or 'skip'")
+        self.loader, self.model, self.optimizers = loader, model, as_list(optimizer)
+        self.on_failure, self.scene_path, self.skip_limit, self.audit_every = on_failure, scene, skip_limit, audit_every
+        self.history = history_of(model, self.optimizers)
+        self.skipped: list[Skipped] = []
+        params = list(model.parameters()) if model is not None else []
+        self._sentry = Sentry(self.optimizers, self.history, params=params)
+        self._recorder = Recorder()
+        self._buffers = Buffers(model)
+        self._rollback = Rollback(model, self.optimizers, snapshot_every) if snapshot_every else None
+        self._pending: list[Start] = []
+
+    def __len__(self) -> int:
+        return len(self.loader)  # type: ignore[arg-type]
+
+    @property
+    def trajectory(self):
+        """The last 64 steps."""
+        return self.history.trajectory
+
+    def __iter__(self) -> Iterator:
+        sentry = self._sentry
+        sentry.attach()
+        try:
+            with listening(sentry):
+                yield from self._batches()
+        finally:
+            sentry.detach()
+            self._pending.clear()
+        self._say_what_passed()
+
+    def _batches(self) -> Iterator:
+        bad_at_start = None
+        if not self.history.looked:
+            bad_at_start = first_look(self.model, self.optimizers)
+            self.history.looked = True
+        seen = False
+        for batch in self.loader:
+            start = self._start(batch)
+            if bad_at_start is not None:
+                report = yield from bad_at_start.read_by(self._rerun([start]))
+                raise self._error(report, start, None)
+            self._sentry.begin()
+            self._sentry.on_failure = self._spoilt
+            yield batch
+            self._sentry.end()
+            seen = seen or self._sentry.saw_loss or bool(self._sentry.stepped)
+            if self._sentry.failure is not None:
+                yield from self._after_failure(self._sentry.failure)
+            else:
+                self._after_step()
+        if not seen and self.history.batches:
+            warnings.warn("guard saw no backward call, no optimizer step and no guard.loss(...): it looked at nothing",
+                          stacklevel=3)  # fmt: skip
+
+    def _start(self, batch: object) -> Start:
+        """Remembers what a replay of this pass needs. The buffers are those before the first micro-batch."""
+        if not self._pending:
+            self._buffers.take()
+        start = Start.take(batch, self._recorder)
+        self._pending.append(start)
+        return start
+
+    def _after_step(self) -> None:
+        sentry, history = self._sentry, self.history
+        history.batches += 1
+        accumulating = self.optimizers and not sentry.stepped and sentry.saw_loss and not sentry.saw_scaler
+        if not accumulating or len(self._pending) >= MOST_PENDING:
+            self._pending.clear()
+        if not self.optimizers:
+            sentry.look_at_weights()
+        step = sentry.step()
+        if self.audit_every and sentry.stepped and step % self.audit_every == 0:
+            self._audit(step)
+        if self._rollback is not None and sentry.stepped:
+            self._rollback.maybe_take(step)
+
+    def _audit(self, step: int) -> None:
+        """Everything, also what no cheap look covers; only what optimizers and weights hold is a failure."""
+        found = audit(self.model, self.optimizers)
+        if found.faults:
+            first = found.faults[0]
+            where = "optimizer_state" if first.kind == "optimizer state" else "weights"
+            self._spoilt(Failure(where, [], step - 1, spoilt=True, notes=[f"Found by the audit every {self.audit_every} "
+                                                                          f"steps: {first}"]))  # fmt: skip
+
+    def _spoilt(self, failure: Failure) -> None:
+        """Raises at once what was seen only after the step; everything else waits for the end of the pass."""
+        if failure.spoilt:
+            from nanlab.detect.postmortem import postmortem
+
+            report = postmortem(failure, self.model, self.optimizers)
+            raise self._error(report, self._pending[-1], failure)
+
+    def _after_failure(self, failure: Failure) -> Iterator:
+        needed = self._pending if failure.where != "loss" else self._pending[-1:]
+        rerun = self._rerun(needed)
+        rerun.drop(failure)
+        if self.on_failure == "skip" and len(self.skipped) < self.skip_limit:
+            self.skipped.append(Skipped(failure.step, failure.where))
+            self._pending.clear()
+            return
+        report = yield from rerun.run(failure)
+        raise self._error(report, needed[-1], failure, needed)
+
+    def _rerun(self, starts: list[Start]) -> Rerun:
+        return Rerun(self._sentry, self.model, self.optimizers, starts, self._buffers)
+
+    def _error(self, report: Report, start: Start, failure: Failure | None, starts: Sequence[Start] = ()) -> NonFiniteError:
+        """The error to raise: the report completed by the trajectory, and the scene, saved where that was asked for."""
+        self._sentry.detach()
+        if failure is not None:
+            report.notes += [note for note in failure.notes if note not in report.notes]
+        trajectory = self.history.trajectory
+        report.trajectory = trajectory.to_json()["rows"]
+        verdict, evidence = trajectory.judge()
+        report.notes.append(f"The run before it was {verdict}: {evidence}." if verdict != "short" else
+                            f"The run before it: {evidence}.")  # fmt: skip
+        if self.skipped:
+            report.notes.append(f"{len(self.skipped)} failing steps were skipped before it: {listed(self.skipped)}.")
+        scene = self._scene(report, start, starts or [start])
+        self._pending.clear()
+        return NonFiniteError(report, scene)
+
+    def _scene(self, report: Report, start: Start, starts: Sequence[Start]) -> Scene | None:
+        try:
+            scene = Scene.capture(self.model, self.optimizers, start.batch, step=report.step or 0, random=starts[0].random,
+                                  buffers=self._buffers.named(), trajectory=self.history.trajectory)  # fmt: skip
+            scene.batches = [one.batch for one in starts]
+            scene.report = report.to_json()
+            scene.not_captured = [what for one in starts for what in one.changed_in_place()]
+            if self.on_failure == "save":
+                scene.save(self.scene_path)
+                report.notes.append(f"The scene is saved: Scene.load({os.fspath(self.scene_path)!r}).")
+        except (SceneError, MemoryError, RuntimeError) as error:  # the report matters more than the scene
+            report.notes.append(f"The scene was not kept: {error}")
+            return None
+        return scene
+
+    def rollback(self) -> int:
+        """Restores weights and optimizer state to before the last healthy snapshot; returns the step that comes next.
+        Raises `RuntimeError` when ``snapshot_every`` was not given or no snapshot has been taken yet."""
+        if self._rollback is None:
+            raise RuntimeError("no snapshots are taken; give guard(..., snapshot_every=100)")
+        return self._rollback.restore()
+
+    def _say_what_passed(self) -> None:
+        if self.skipped:
+            warnings.warn(f"guard skipped {len(self.skipped)} steps that were not finite: {listed(self.skipped)}",
+                          stacklevel=2)  # fmt: skip
+
+    class _Loss:
+        """``guard.loss(loss)`` speaks to the innermost guard, ``g.loss(loss)`` to that one."""
+
+        def __get__(self, instance: guard | None, owner: type) -> Callable[[Tensor], Tensor]:
+            def loss(value: Tensor) -> Tensor:
+                """Shows the guard a loss that no backward call will; returns it unchanged."""
+                sentry = instance._sentry if instance is not None else innermost()
+                if not isinstance(sentry, Sentry):
+                    raise RuntimeError("guard.loss(...) was called outside a loop over a guard")
+                sentry.look_at_loss((value,))
+                return value
+
+            return loss
+
+    loss = _Loss()
+
+
+def listed(skipped: Sequence[Skipped]) -> str:
+    """The first few of them as text."""
+    more = f" and {len(skipped) - 5} more" if len(skipped) > 5 else ""
+    return ", ".join(map(str, skipped[:5])) + more
+
+

@@ -1,0 +1,34 @@
+"""What a guard remembers from one loop over the data to the next: step counts, the trajectory, what it let pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from torch import nn
+from torch.optim import Optimizer
+
+from nanlab.detect.trajectory import Trajectory
+
+
+@dataclass
+class History:
+    """Belongs to a set of optimizers (or to a model without any) for as long as they live, so that a guard made anew for
+    every epoch goes on counting."""
+
+    trajectory: Trajectory = field(default_factory=Trajectory)
+    steps: dict[int, int] = field(default_factory=dict)  # id of an optimizer -> steps made
+    batches: int = 0
+    looked: bool = False  # whether weights and optimizer state were looked at before the first step
+    scale: float = math.nan  # the loss scale, as last updated
+
+
+_histories: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def history_of(model: nn.Module | None, optimizers: Sequence[Optimizer]) -> History:
+    """The history of these optimizers; a new one for a loop that has neither optimizer nor model."""
+    owner = optimizers[0] if optimizers else model
+    return _histories.setdefault(owner, History()) if owner is not None else History()

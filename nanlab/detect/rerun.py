@@ -1,0 +1,143 @@
+"""Takes a failed pass through a loop body back and lets the body run again, under the hunt, without stepping."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.utils._python_dispatch import _disable_current_modes
+
+from nanlab.detect import ranks
+from nanlab.detect.buffers import Buffers
+from nanlab.detect.explain import explain
+from nanlab.detect.nesting import tensors
+from nanlab.detect.randomness import RandomState, Recorder
+from nanlab.detect.replay import compiled_code, why_not
+from nanlab.detect.report import Report
+from nanlab.detect.sentry import Failure, Sentry
+from nanlab.detect.tracer import Tracer
+
+
+@dataclass(frozen=True)
+class Start:
+    """What one pass began with: the batch (as it was yielded, not a copy), the random state, the versions of the
+    batch's tensors, which tell whether the body changed them in place."""
+
+    batch: object
+    random: RandomState
+    versions: tuple[int, ...]
+
+    @classmethod
+    def take(cls, batch: object, recorder: Recorder) -> Start:
+        return cls(batch, recorder.take(), _versions(batch))
+
+    def changed_in_place(self) -> list[str]:
+        if _versions(self.batch) == self.versions:
+            return []
+        return ["the batch as it was: the loop body changed it in place (copy it there, x = x.clone())"]
+
+
+def _versions(batch: object) -> tuple[int, ...]:
+    return tuple([-1 if t.is_inference() else t._version for t in tensors(batch)])
+
+
+class Rerun:
+    """One failed step of a guarded loop: the passes through the body that made it, and how to run them again."""
+
+    def __init__(self, sentry: Sentry, model: nn.Module | None, optimizers: Sequence[Optimizer], starts: Sequence[Start],
+                 buffers: Buffers) -> None:
+        self.sentry, self.model, self.optimizers = sentry, model, list(optimizers)
+        self.starts, self.buffers = list(starts), buffers
+        self.tracer: Tracer | None = None
+
+    def drop(self, failure: Failure | None = None) -> None:
+        """Gradients to None; buffers, random state and the optimizers' settings to what they were before the step."""
+        for p in self.sentry.every_param():
+            p.grad = None
+        self.buffers.put_back()
+        self.starts[0].random.restore()
+        if failure is not None:
+            failure.restore_settings()
+
+    def run(self, failure: Failure) -> Generator[object, None, Report]:
+        """Yields the batches again, under the hunt, and returns the report. Where the eager replay is finite and compiled
+        code is loaded, once more compiled."""
+        self.drop(failure)
+        found = yield from self.once(failure, hunting=True)
+        if found is None and compiled_code():
+            again = yield from self.once(failure, hunting=False)
+            if again is not None:
+                note = f"Run eagerly, the step is finite; compiled, its {failure.where} is not."
+                found = Report("only-when-compiled", step=failure.step, where=failure.where, sink=failure.where, notes=[note])
+        if found is None:
+            found = self._not_reproduced(failure)
+        return ranks.compare(found, self.model)
+
+    def once(self, failure: Failure, hunting: bool) -> Generator[object, None, Report | None]:
+        """One replay. Optimizers do not step in it; those that had stepped before the failure are passed over that often,
+        so that what follows them meets the same weights."""
+        found: list[Report] = []
+        made, sentry = dict(failure.made), self.sentry
+        with ExitStack() as stack:
+            stack.callback(self._settle, failure)
+            stack.enter_context(ranks.alone(self.model))
+            if hunting:
+                self.tracer = stack.enter_context(_eager_tracer(self.model, self.optimizers, self.starts[-1].batch))
+            for start in self.starts:
+                last = start is self.starts[-1]
+                sentry.begin()
+                sentry.replaying, sentry.look_in_backward = True, True
+                sentry.hold = made if last else {}
+                sentry.deaf = failure.looks if last and made else 0
+                sentry.on_failure = lambda seen: found.append(self._report(seen, failure, hunting))
+                start.random.restore()
+                yield start.batch
+                sentry.end()
+                if found:
+                    break
+        return found[0] if found else None
+
+    def _settle(self, failure: Failure) -> None:
+        self.tracer = None
+        self.sentry.begin()
+        self.sentry.replaying = self.sentry.look_in_backward = False
+        self.drop(failure)
+
+    def _report(self, seen: Failure, failure: Failure, hunting: bool) -> Report:
+        if not hunting or self.tracer is None:
+            return Report("non-finite", step=failure.step, where=seen.where, sink=seen.where)
+        with _disable_current_modes():
+            report = explain(self.tracer, seen.where, seen.tensors, step=failure.step, model=self.model,
+                             optimizer=self.optimizers, batch=self.starts[-1].batch)  # fmt: skip
+        if len(self.starts) > 1:
+            report.notes.append(f"The replay ran the {len(self.starts)} micro-batches of the step.")
+        return report
+
+    def _not_reproduced(self, failure: Failure) -> Report:
+        reasons = [f"not captured: {what}" for start in self.starts for what in start.changed_in_place()] + why_not(None)
+        notes = [f"The {failure.where} of step {failure.step} was not finite, and finite when the step ran again."]
+        return Report("not-reproduced", step=failure.step, where=failure.where, sink=failure.where,
+                      notes=notes + [f"{reason[0].upper()}{reason[1:]}." for reason in reasons])  # fmt: skip
+
+
+class _eager_tracer:  # noqa: N801
+    """A tracer with compiled functions run eagerly for as long as it is open."""
+
+    def __init__(self, model: nn.Module | None, optimizers: list[Optimizer], batch: object) -> None:
+        self._tracer = Tracer(model, optimizers, batch)
+        self._stance: torch.compiler.set_stance | None = None
+
+    def __enter__(self) -> Tracer:
+        if compiled_code():
+            self._stance = torch.compiler.set_stance("force_eager")
+            self._stance.__enter__()
+        return self._tracer.__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        self._tracer.__exit__(*exc)
+        if self._stance is not None:
+            self._stance.__exit__(*exc)

@@ -1,0 +1,286 @@
+"""Looks at the loss and the gradients of every step before the optimizer moves, and at the weights where it could spoil them.
+
+Guard, watch and ``nanlab hunt`` share it. It finds *that* a step went bad and where it showed; why is the replay's affair.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.amp import GradScaler
+from torch.optim import Optimizer
+
+from nanlab.detect.closures import ClosureStep
+from nanlab.detect.history import History
+from nanlab.detect.listen import Listener
+from nanlab.detect.screen import can_spoil, gradients, non_finite, norm, parameters, state_tensors
+
+SCALE_WARNS, SCALE_FAILS = 1e-2, 1e-5  # as icefall does: a loss scale this small means gradients that no scale can cure
+LOOK_EVERY = 16  # steps between looks at the weights where arithmetic rules out that a step spoilt them
+
+
+@dataclass
+class Failure:
+    """What went bad: `where` is ``"loss"``, ``"gradient"``, ``"weights"`` or ``"optimizer_state"``; `step` counts
+    optimizer steps from 0; `spoilt` says that the step was made and the weights are no longer those before it."""
+
+    where: str
+    tensors: list[Tensor]
+    step: int
+    optimizer: Optimizer | None = None
+    spoilt: bool = False
+    notes: list[str] = field(default_factory=list)
+    made: dict[int, int] = field(default_factory=dict)  # id of an optimizer -> its steps earlier in the same pass
+    looks: int = 0  # losses looked at in the pass before the one that failed
+    settings: list[tuple[dict, dict]] = field(default_factory=list)  # each parameter group and its settings then
+
+    def restore_settings(self) -> None:
+        """Learning rates and the like as they were at the failing step, before a scheduler moved on."""
+        for group, then in self.settings:
+            group.update({name: _copied(value) for name, value in then.items()})
+
+
+def _copied(value: object) -> object:
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+class Sentry(Listener):
+    """Watches `optimizers` (and every backward call) between `attach` and `detach`.
+
+    A failure is kept in `failure` and handed to `on_failure`. From then on, until `begin`, optimizers stand still: their
+    gradients are hidden from them for the length of ``step``. With `look_in_backward`, gradients are looked at as soon as
+    backward returns, before clipping or an all-reduce can spread what is bad in them. While `replaying`, no step is made.
+    """
+
+    def __init__(self, optimizers: Sequence[Optimizer], history: History, on_failure: Callable[[Failure], None] | None = None,
+                 params: Sequence[Tensor] = ()) -> None:
+        self.optimizers = list(optimizers)
+        self.history = history
+        self.on_failure = on_failure or (lambda failure: None)
+        self.look_in_backward = self.replaying = False
+        self.scaler: GradScaler | None = None
+        self._handles: list = []
+        self._extra = list(params)
+        self._params: dict[int, list[nn.Parameter]] = {}
+        self._hidden: list[tuple[Tensor, Tensor]] = []
+        self._closures: dict[int, ClosureStep] = {}
+        self._warned = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts a new pass through the loop body."""
+        self.failure: Failure | None = None
+        self.loss = math.nan
+        self.saw_loss = self.saw_scaler = False
+        self.stepped: dict[int, int] = {}  # id of an optimizer -> its steps in this pass
+        self.hold: dict[int, int] = {}  # id of an optimizer -> how many of its next steps are passed over unseen
+        self.looks = self.deaf = 0  # losses looked at; how many of the next ones are passed over
+        self._deferred: list[Tensor] = []
+        self._scaled = False
+        self._norm = math.nan
+
+    def attach(self) -> None:
+        for one in self.optimizers:
+            self._handles.append(one.register_step_pre_hook(self.before_step))
+            self._handles.append(one.register_step_post_hook(self.after_step))
+
+    def detach(self) -> None:
+        while self._handles:
+            self._handles.pop().remove()
+
+    def params(self, optimizer: Optimizer) -> list[nn.Parameter]:
+        known = self._params.get(id(optimizer))
+        if known is None or len(known) != sum(len(group["params"]) for group in optimizer.param_groups):
+            known = self._params[id(optimizer)] = parameters(optimizer)
+        return known
+
+    def every_param(self) -> list[Tensor]:
+        """The parameters of all optimizers and of the model, each once."""
+        held = [p for one in self.optimizers for p in self.params(one)] + self._extra
+        return list({id(p): p for p in held}.values())
+
+    # the loss
+
+    def before_backward(self, losses: Sequence[Tensor]) -> None:
+        scaled, self._scaled = self._scaled, False
+        if not scaled:  # a scaled loss was looked at before it was scaled
+            self.look_at_loss(losses)
+
+    def on_scale(self, scaler: GradScaler, outputs: object) -> None:
+        self.scaler, self.saw_scaler, self._scaled = scaler, True, True
+        self.look_at_loss((outputs,) if isinstance(outputs, Tensor) else tuple(outputs))
+
+    def on_grad(self, outputs: Sequence[Tensor], create_graph: bool) -> None:
+        """A graph that is kept is a penalty in the making, whose value the loss will carry; a scalar that is not is a
+        loss of its own."""
+        if not create_graph and len(outputs) == 1 and outputs[0].numel() == 1:
+            self.look_at_loss(outputs)
+
+    def look_at_loss(self, losses: Iterable[Tensor]) -> None:
+        """Checks each loss now on the CPU; on a device with the gradients, so that there is one transfer a step."""
+        self.saw_loss = True
+        self.looks += 1
+        if self.failure is not None or self.looks <= self.deaf:
+            return
+        for loss in losses:
+            if not loss.is_cpu:
+                self._deferred.append(loss.detach())
+            else:
+                self._judge_loss(loss, loss.item() if loss.numel() == 1 else loss.detach().sum().item())
+
+    def _judge_loss(self, loss: Tensor, value: float) -> None:
+        self.loss = value = value.real if isinstance(value, complex) else value
+        if not math.isfinite(value) and non_finite([loss]):
+            self._fail(Failure("loss", [loss.detach()], self.step()))
+
+    def _settle(self) -> None:
+        waiting, self._deferred = self._deferred, []
+        for loss, value in zip(waiting, norms_of(waiting), strict=True):
+            if self.failure is None:
+                self._judge_loss(loss, value)
+
+    # the gradients
+
+    def after_backward(self) -> None:
+        if self.look_in_backward and self.failure is None and not self.saw_scaler and not any(self.hold.values()):
+            self._look_at_gradients(self.every_param(), None)
+
+    def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+        self._settle()
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if closure is not None:
+            return self._closure_step(optimizer, closure, args, kwargs)
+        if self.failure is None and not self.hold.get(id(optimizer)):
+            self._look_at_gradients(self.params(optimizer), optimizer)
+        if self.replaying or self.failure is not None or self.hold.get(id(optimizer)):
+            self._hide(optimizer)
+        return None
+
+    def _look_at_gradients(self, params: Sequence[Tensor], optimizer: Optimizer | None) -> None:
+        grads = gradients(params)
+        self._norm = norm(grads)
+        if grads and not math.isfinite(self._norm):
+            found_inf = getattr(optimizer, "found_inf", None)  # a fused optimizer skips the step by itself
+            if (found_inf is None or not float(found_inf)) and (bad := non_finite(grads)):
+                self._fail(Failure("gradient", bad, self.step(optimizer), optimizer))
+
+    def _hide(self, optimizer: Optimizer) -> None:
+        """Takes the gradients away, which every optimizer reads as nothing to do, until `after_step`."""
+        for p in self.params(optimizer):
+            if p.grad is not None:
+                self._hidden.append((p, p.grad))
+                p.grad = None
+
+    def _closure_step(self, optimizer: Optimizer, closure: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        step = self._closures[id(optimizer)] = ClosureStep(self, optimizer, closure)
+        if len(args) > 1:
+            return (args[0], step, *args[2:]), kwargs
+        return args, {**kwargs, "closure": step}
+
+    def first_evaluation(self, optimizer: Optimizer) -> bool:
+        """Looks at the gradients of a closure's first run, at the weights as they are; whether the step may go on."""
+        if self.failure is None:
+            self._look_at_gradients(self.params(optimizer), optimizer)
+        return self.failure is None and not self.hold.get(id(optimizer))
+
+    # after the step
+
+    def after_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
+        closure = self._closures.pop(id(optimizer), None)
+        step = self.step(optimizer)
+        if closure is not None and self.replaying and self.failure is None and not self.hold.get(id(optimizer)):
+            self._look_after(optimizer, step, closure)
+        if self.replaying or self.failure is not None or self.hold.get(id(optimizer)):
+            self._held_still(optimizer, closure)
+            return
+        if closure is not None or can_spoil(optimizer, self._norm) or step % LOOK_EVERY == 0:
+            self._look_after(optimizer, step, closure)
+        if self.failure is None:
+            self._count(optimizer)
+
+    def _held_still(self, optimizer: Optimizer, closure: ClosureStep | None) -> None:
+        for p, grad in self._hidden:
+            p.grad = grad
+        self._hidden.clear()
+        if closure is not None:
+            closure.put_back()
+        if self.hold.get(id(optimizer)):
+            self.hold[id(optimizer)] -= 1
+        elif self.replaying:
+            self.stepped[id(optimizer)] = self.stepped.get(id(optimizer), 0) + 1
+
+    def _look_after(self, optimizer: Optimizer, step: int, closure: ClosureStep | None) -> None:
+        """Weights and optimizer state, just after a step. A closure's step kept what was before and is taken back."""
+        params = self.params(optimizer)
+        for where, tensors in (("weights", params), ("optimizer_state", state_tensors(optimizer))):
+            tensors = [t.detach() for t in tensors]
+            if not math.isfinite(norm(tensors)) and (bad := non_finite(tensors)):
+                failure = Failure(where, bad, step, optimizer, spoilt=closure is None)
+                self._fail(failure)
+                break
+        if closure is not None and self.failure is not None:
+            closure.put_back()
+
+    def _count(self, optimizer: Optimizer) -> None:
+        key, history = id(optimizer), self.history
+        self.stepped[key] = self.stepped.get(key, 0) + 1
+        lr = optimizer.param_groups[0]["lr"]
+        scale = history.scale if self.saw_scaler else math.nan
+        history.trajectory.add(self.step(optimizer), self.loss, self._norm, lr if type(lr) is float else float(lr), scale)
+        history.steps[key] = history.steps.get(key, 0) + 1
+
+    # the loss scale
+
+    def on_scaler_step(self, scaler: GradScaler, optimizer: Optimizer, stepped: bool) -> None:
+        """A step that the scaler skipped is a step that the program made: it counts."""
+        if not stepped and self.failure is None:
+            self._count(optimizer)
+
+    def on_scaler_update(self, scaler: GradScaler) -> None:
+        self.history.scale = scale = scaler.get_scale()
+        if scale < SCALE_FAILS and self.failure is None:
+            bad = non_finite(gradients(self.every_param()))
+            note = f"The loss scale fell to {scale:.3g}: gradients are not finite at any scale."
+            self._fail(Failure("gradient", bad, max(0, self.step() - 1), notes=[note]))
+        elif scale < SCALE_WARNS and not self._warned:
+            self._warned = True
+            warnings.warn(f"step {self.step()}: the loss scale fell to {scale:.3g}; gradients are not finite again and "
+                          f"again, and no scale cures that (nanlab stops at {SCALE_FAILS:g})", stacklevel=4)  # fmt: skip
+
+    # the end of a pass
+
+    def end(self) -> None:
+        """Looks at what no optimizer step has looked at: losses on a device, gradients that are still accumulating."""
+        self._settle()
+        if self.failure is None and not self.stepped and not self.saw_scaler:
+            self._look_at_gradients(self.every_param(), None)
+
+    def step(self, optimizer: Optimizer | None = None) -> int:
+        """How many steps `optimizer` has made; without one, the optimizer that has made the fewest."""
+        if optimizer is not None:
+            return self.history.steps.get(id(optimizer), 0)
+        counts = [self.history.steps.get(id(one), 0) for one in self.optimizers]
+        return min(counts) if counts else self.history.batches
+
+    def look_at_weights(self) -> None:
+        """For a loop without an optimizer, which changes its weights by hand."""
+        held = [p.detach() for p in self.every_param()]
+        if not math.isfinite(norm(held)) and (bad := non_finite(held)):
+            self._fail(Failure("weights", bad, self.step(), spoilt=True))
+
+    def _fail(self, failure: Failure) -> None:
+        self.failure = failure
+        failure.made, failure.looks = dict(self.stepped), max(0, self.looks - 1)
+        failure.settings = [(group, {name: _copied(value) for name, value in group.items() if name != "params"})
+                            for one in self.optimizers for group in one.param_groups]  # fmt: skip
+        self.on_failure(failure)
+
+
+def norms_of(losses: Sequence[Tensor]) -> list[float]:
+    """The sum of each loss, fetched from its device in one transfer."""
+    return torch.stack([loss.sum().float() for loss in losses]).tolist() if losses else []
