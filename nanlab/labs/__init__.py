@@ -6,6 +6,20 @@ from nanlab.labs.explosion import ExplosionLab
 from nanlab.labs.logs import LogLab
 from nanlab.labs.number import NumberLab
 from nanlab.labs.padding import PaddingLab
+from nanlab.labs.recurrent import RecurrentLab
 from nanlab.labs.sheet import SheetLab
+from nanlab.labs.whisper import WhisperLab
 
-__all__ = ["Button", "Choice", "ExplosionLab", "Lab", "LogLab", "Number", "NumberLab", "PaddingLab", "SheetLab"]
+__all__ = [
+    "Button",
+    "Choice",
+    "ExplosionLab",
+    "Lab",
+    "LogLab",
+    "Number",
+    "NumberLab",
+    "PaddingLab",
+    "RecurrentLab",
+    "SheetLab",
+    "WhisperLab",
+]
