@@ -94,13 +94,22 @@ class Encoder(nn.Module):
         """`hidden` with every row divided by its norm, or by its mean magnitude."""
         by_norm = self.divide_by == "norm"
         size = hidden.norm(dim=1, keepdim=True) if by_norm else hidden.abs().mean(dim=1, keepdim=True)
-        unit = hidden / (size.clamp_min(self.eps) if self.eps else size)
+        if self.eps:
+            size = size.clamp_min(self.eps)
+        unit = hidden / size
         if self.mend == "nan_to_num":
             return unit.nan_to_num()
         return torch.where(size > 0, unit, 0.0) if self.mend == "where" else unit
 
     def forward(self, rows: Tensor) -> Tensor:
         return self.head(self.scale_rows(self.project(rows)))
+
+
+def bad_step(**knobs) -> None:
+    """Forward and backward through the batch with the padding row, at the initial weights; `knobs` of `Encoder`."""
+    rows, targets = data()
+    batch = PADDING_ROW[0]
+    nn.functional.mse_loss(Encoder(**knobs)(rows[batch]), targets[batch]).backward()
 
 
 def run(lr: float = 0.5, scale: float = 1.0, dtype: torch.dtype = torch.float32, seed: int = 0, steps: int = BATCHES,

@@ -3,6 +3,7 @@ import torch
 
 from nanlab import suspects
 from nanlab.failures import padding
+from nanlab.failures.anomaly import anomaly
 from nanlab.failures.run import digits
 
 cures = [fix for fix in padding.FIXES if fix.cures]
@@ -75,3 +76,17 @@ def test_the_input_scale_changes_nothing():
 def test_each_fix_changes_one_knob_and_each_suspect_is_in_the_table():
     assert all(len(fix.knobs) == 1 for fix in padding.FIXES)
     assert [suspects.get(name).name for name in padding.SUSPECTS] == list(padding.SUSPECTS)
+
+
+def test_anomaly_mode_blames_the_loss_when_the_forward_pass_was_already_nan():
+    assert anomaly(padding.bad_step).error == "Function 'MseLossBackward0' returned nan values in its 0th output."
+
+
+def test_anomaly_mode_names_the_division_when_the_output_was_mended():
+    said = anomaly(lambda: padding.bad_step(mend="where"))
+    assert said.error.startswith("Function 'DivBackward0' returned nan values")
+    assert said.line == "unit = hidden / size"
+
+
+def test_anomaly_mode_is_silent_about_a_cure():
+    assert not anomaly(lambda: padding.bad_step(eps=1e-8)).error
