@@ -1,0 +1,58 @@
+"""``nanlab diagnose``: reads the log of a run that died and says what fits, on which lines' evidence, and what to run next."""
+
+import sys
+from pathlib import Path
+
+import click
+
+
+class Unreadable(click.ClickException):
+    """The log cannot be read: exit status 2, as for a usage error."""
+
+    exit_code = 2
+
+
+@click.command("diagnose")
+@click.argument("log", default="-", metavar="FILE")
+@click.option("--json", "json_path", metavar="OUT", help="Also write the answer as JSON to OUT; - writes it to standard output instead of the report.")
+@click.option("--plain", is_flag=True, help="No colour and no table: the same text on every terminal.")
+def command(log: str, json_path: str | None, plain: bool) -> int:
+    """Read a training log (FILE, or - for standard input; gzip is unpacked) on this machine and rank the suspects.
+
+    Exit status: 0 if nothing is wrong (no inf or NaN, or a harmless one), 1 if the run has a fault (or the log cannot
+    tell: an empty one, or a NaN without a known cause), 2 if the log cannot be read.
+    """
+    from nanlab.doctor import NotALog, diagnose
+
+    try:
+        answer = diagnose(sys.stdin.buffer if log == "-" else Path(log))
+    except (OSError, NotALog) as error:
+        raise Unreadable(_reason(log, error)) from None
+    _show(answer, json_path, plain)
+    return 0 if answer.verdict in {"no-nan", "harmless"} else 1
+
+
+def _reason(log: str, error: Exception) -> str:
+    name = Path(log).name or log
+    if isinstance(error, FileNotFoundError):
+        return f"{name}: there is no such file"
+    if isinstance(error, PermissionError):
+        return f"{name}: no permission to read it"
+    return f"{name}: {getattr(error, 'strerror', None) or error}"
+
+
+def _show(answer, json_path: str | None, plain: bool) -> None:
+    if json_path == "-":
+        click.echo(answer.to_json(), nl=False)
+        return
+    if json_path is not None:
+        try:
+            answer.to_json(json_path)
+        except OSError as error:
+            raise Unreadable(f"{json_path}: {error.strerror}") from None
+    if plain or not sys.stdout.isatty():
+        click.echo(str(answer))
+        return
+    from rich.console import Console
+
+    Console().print(answer)

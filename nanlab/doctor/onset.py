@@ -1,0 +1,108 @@
+"""When the run went bad: the first line that shows it, its step, and whether it was inf or NaN."""
+
+from dataclasses import dataclass
+
+from nanlab.doctor.readers.event import Event, Value
+from nanlab.doctor.readers.roles import is_validation
+from nanlab.doctor.run import Point, Run
+from nanlab.doctor.silent import silent_signs
+
+
+@dataclass(frozen=True)
+class Onset:
+    """The first line of the fault. `step` is as the log prints it, None when the log counts no steps; `sign` says what
+    showed it: ``loss``, ``gradient``, ``state``, ``message``, ``silent`` or ``unnamed``."""
+
+    line: int
+    step: int | None
+    kind: str
+    sign: str
+
+
+def find_onset(run: Run) -> Onset | None:
+    """The first sign that a value which matters was not finite, or None. Metrics, validation, running means and skips
+    of a loss scaler that recovers are no such sign."""
+    found = [*_values(run), *_messages(run), *_silent(run)]
+    return min(found, key=lambda onset: (onset.line, onset.sign == "message"), default=None)
+
+
+def _values(run: Run) -> list[Onset]:
+    graded = grad_is_fault(run)
+    for event in run.events:
+        for value in event.values:
+            if not value.finite and matters(event, value, graded):
+                return [Onset(event.line, _step(run, event, value.prose), _kind(event), _sign(value))]
+    return []
+
+
+def matters(event: Event, value: Value, gradients: bool) -> bool:
+    """Whether a bad value harms training."""
+    if value.validation or value.average:
+        return False
+    if value.role == "gradient":
+        return gradients
+    if value.role == "unnamed":
+        return event.counted and sum(v.role == "unnamed" and not v.finite for v in event.values) >= 1
+    return value.role == "loss" or (value.role == "state" and not event.validation)
+
+
+def grad_is_fault(run: Run) -> bool:
+    """False where gradients overflowed only now and then, the loss stayed finite and later gradients were finite:
+    a loss scaler at its work."""
+    gradients = run.points("gradient")
+    bad = [p for p in gradients if not p.value.finite]
+    if not bad:
+        return False
+    losses = run.points("loss")
+    if any(not p.value.finite for p in losses) or silent_signs(run):
+        return True
+    good_after = [p for p in gradients if p.value.finite and p.line > bad[-1].line]
+    if good_after:
+        return len(bad) > max(3, len(gradients) // 2)
+    return len(bad) >= 2 or not any(p.line > bad[-1].line for p in losses)
+
+
+def _messages(run: Run) -> list[Onset]:
+    for hit in run.signals("nonfinite", "replaced"):
+        if not hit.validation and not is_validation(hit.text[:80]):
+            event = next((e for e in run.events if e.line == hit.line), None)
+            step = _step(run, event, prose=True) if event else hit.step
+            kind = "nan" if "nan" in hit.text or "inf" not in hit.text or "infinite or nan" in hit.text else "inf"
+            return [Onset(hit.line, step, kind, "message")]
+    return []
+
+
+def _silent(run: Run) -> list[Onset]:
+    return [Onset(sign.line, sign.step, "nan", "silent") for sign in silent_signs(run)[:1]]
+
+
+def _step(run: Run, event: Event, prose: bool) -> int | None:
+    """The step of a bad line. A sentence without a counter that comes after a finite record speaks of the next step."""
+    if event.counted or not prose or event.step is None:
+        return event.step
+    healthy = any(
+        e.block == event.block and e.line < event.line and any(v.role == "loss" and v.finite and not v.validation for v in e.values)
+        for e in _near(run, event)
+    )
+    return event.step + 1 if healthy else event.step
+
+
+def _near(run: Run, event: Event) -> list[Event]:
+    return [e for e in run.events if event.line - 400 <= e.line <= event.line]
+
+
+def _kind(event: Event) -> str:
+    """NaN or inf: what the total loss shows, else the worse of what the line shows."""
+    total = [v for v in event.values if v.role == "loss" and not v.finite and v.name.split("/")[-1] in {"loss", "total_loss", "total loss"}]
+    bad = total or [v for v in event.values if not v.finite and v.role != "metric"]
+    return "nan" if any(v.kind == "nan" for v in bad) else "inf"
+
+
+def _sign(value: Value) -> str:
+    return value.role
+
+
+def before(run: Run, onset: Onset | None) -> list[Point]:
+    """The finite training losses ahead of the onset, in order."""
+    points = [p for p in run.losses() if p.value.finite]
+    return points if onset is None else [p for p in points if p.line < onset.line]

@@ -1,0 +1,44 @@
+"""What messages say for a suspect, each phrase once however often it came."""
+
+from collections.abc import Iterator
+
+from nanlab.doctor.signatures.evidence import Evidence, Findings
+
+_NAMED_AGAIN = {"the loss scaler skipped a step", "the loss scale was lowered", "the loss scale is at its floor"}
+
+
+def messages(found: Findings) -> Iterator[Evidence]:
+    """One piece of evidence for each phrase with a weight. The precision counts once, with its strongest phrase."""
+    by_phrase: dict[str, list] = {}
+    for hit in found.run.hits:
+        if hit.phrase.weights and hit.phrase.says not in _NAMED_AGAIN:
+            by_phrase.setdefault(hit.phrase.says, []).append(hit)
+    half = [hits for hits in by_phrase.values() if hits[0].phrase.signal == "half"]
+    strongest = max(half, key=lambda hits: max(hits[0].phrase.weights.values()), default=None)
+    for says, hits in by_phrase.items():
+        if hits[0].phrase.signal == "half" and (hits is not strongest or found.run.signals("bf16")):
+            continue
+        if hits[0].phrase.signal in {"metric", "crash"} and found.onset is None:
+            weights = {name: weight for name, weight in hits[0].phrase.weights.items() if name == "metric_only"}
+        else:
+            weights = hits[0].phrase.weights
+        yield Evidence(says, tuple(sorted({hit.line for hit in hits}))[:4], weights)
+    yield from _statistics(found)
+    yield from _dropped(found)
+
+
+def _statistics(found: Findings) -> Iterator[Evidence]:
+    """A statistic had nothing to average, or NumPy warned, and nothing else was bad."""
+    hits = found.run.signals("metric") + found.run.signals("warned")
+    if hits and found.onset is None:
+        yield Evidence("a statistic had nothing to average, and nothing else is bad", (hits[0].line,), {"metric_only": 6.5, "not_nan": -2.0})
+
+
+def _dropped(found: Findings) -> Iterator[Evidence]:
+    """Steps dropped for gradients or losses that were not finite, in a run that no scaler explains."""
+    hits = found.run.signals("dropped")
+    if not hits:
+        return
+    lines = tuple(hit.line for hit in hits[:3])
+    weights = {"bad_data": 0.6, "fp16_overflow_or_no_scaler": 0.3, "empty_reduction": 0.3, "not_nan": -6.0, "metric_only": -5.0, "lr_too_high": -0.2}
+    yield Evidence("batches or steps are dropped because something was not finite", lines, weights)

@@ -1,0 +1,37 @@
+"""Where the run stands: something that matters was bad, only a statistic was, a scaler did its work, or nothing was."""
+
+from collections.abc import Iterator
+
+from nanlab.doctor.signatures.evidence import Evidence, Findings
+
+STRONG = 6.0  # decides unless something as strong stands against it
+
+
+def standing(found: Findings) -> Iterator[Evidence]:
+    """Fault, harmless or nothing: the evidence that the verdict rests on."""
+    run, onset = found.run, found.onset
+    if onset is not None:
+        yield Evidence(
+            f"the first sign of the fault ({onset.sign})",
+            (onset.line,),
+            {"metric_only": -STRONG, "amp_warmup_skip": -STRONG, "not_nan": -STRONG},
+        )
+        return
+    metrics = [p.line for role in ("metric", "other", "unnamed", "state") for v in (False, True) for p in run.points(role, validation=v) if not p.value.finite]
+    metrics += [p.line for role in ("metric", "other", "state") for v in (False, True) for p in run.points(role, validation=v, average=True) if not p.value.finite]
+    losses = run.points("loss") or run.points("loss", average=True)
+    if metrics:
+        yield Evidence("only a statistic is not finite; the losses are", tuple(sorted(set(metrics))[:4]), {"metric_only": STRONG, "not_nan": -3.0})
+    averages = [p.line for role in ("loss", "gradient") for p in run.points(role, average=True) if not p.value.finite]
+    if averages and not metrics:
+        yield Evidence(
+            "only a running mean is not finite: one value in the past spoilt it, the current ones are fine",
+            tuple(averages[:4]),
+            {"amp_warmup_skip": STRONG, "not_nan": -2.0, "metric_only": 3.0},
+        )
+    gradients = [p.line for p in run.points("gradient") if not p.value.finite]
+    if gradients:
+        yield Evidence("gradients overflowed now and then and recovered", tuple(gradients[:6]), {"amp_warmup_skip": STRONG, "not_nan": -3.0})
+    validation = [p for a in (False, True) for p in run.points("loss", validation=True, average=a) if not p.value.finite]
+    if not (metrics or averages or gradients or validation):
+        yield Evidence("nothing that the log prints is inf or NaN", tuple(p.line for p in losses[:1]), {"not_nan": 5.0, "metric_only": -4.0})

@@ -1,0 +1,71 @@
+"""What messages mean: the table in ``vocabulary.toml``, compiled, and matched against one line at a time."""
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+REACH = 1500  # characters of a line that are matched: every pattern is bounded, and so is what it sees
+_NODE = re.compile(r"\b([a-z][a-z0-9_]{1,60}?)backward\d{0,2}\b|encountered in (?:jit\()?(?:jit\()?([a-z_0-9]{2,40})")
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """One row of the table. `weights` are log likelihood ratios for suspects, estimated by hand."""
+
+    says: str
+    need: str = ""
+    pattern: re.Pattern | None = None
+    signal: str = ""
+    weights: dict[str, float] = field(default_factory=dict)
+
+    def fits(self, low: str) -> bool:
+        return self.need in low and (self.pattern is None or self.pattern.search(low) is not None)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A phrase on a line. `step` is that line's, `trace` its place in a traceback."""
+
+    phrase: Phrase
+    line: int
+    step: int | None = None
+    counted: bool = False
+    validation: bool = False
+    text: str = ""
+
+
+@cache
+def table(section: str) -> tuple[Phrase, ...]:
+    """The rows of ``phrase``, ``code`` or ``form``."""
+    rows = tomllib.loads(files("nanlab.doctor").joinpath("vocabulary.toml").read_text("utf-8"))[section]
+    return tuple(
+        Phrase(
+            row["says"],
+            row.get("need", ""),
+            re.compile(row["match"]) if "match" in row else None,
+            row.get("signal", ""),
+            row.get("for", {}),
+        )
+        for row in rows
+    )
+
+
+@cache
+def operations() -> dict[str, dict[str, float]]:
+    """Weights by the name of an operation, in lower case and without ``Backward0`` or underscores."""
+    rows = tomllib.loads(files("nanlab.doctor").joinpath("vocabulary.toml").read_text("utf-8"))["op"]
+    return {name: row["for"] for row in rows for name in row["names"]}
+
+
+def phrases(low: str) -> list[Phrase]:
+    """The phrases that a line, in lower case, holds."""
+    low = low[:REACH]
+    return [phrase for phrase in table("phrase") if phrase.fits(low)]
+
+
+def operation(low: str) -> str:
+    """The operation that a line of anomaly mode or JAX names, or ``""``: ``sqrt`` for ``SqrtBackward0``."""
+    match = _NODE.search(low[:REACH])
+    return (match[1] or match[2] or "").replace("_", "").strip() if match else ""
