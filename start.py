@@ -65,7 +65,9 @@ def main() -> int:
 
 
 def arguments() -> tuple[argparse.Namespace, list[str]]:
-    parser = argparse.ArgumentParser(usage="%(prog)s [--no-browser] [--port N] [--check] [test [PYTEST ARGUMENTS]]")
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, usage="%(prog)s [--no-browser] [--port N] [--check] [test [PYTEST ARGUMENTS]]"
+    )
     parser.add_argument("command", nargs="?", choices=["test"], help="run the tests instead of opening the course")
     parser.add_argument("--no-browser", action="store_true", help="open no browser window; print the address")
     parser.add_argument("--port", type=int, help="the port of JupyterLab (default: 8888, or the next free one)")
