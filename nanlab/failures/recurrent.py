@@ -16,6 +16,7 @@ from torch.nn.functional import mse_loss
 from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.parametrizations import orthogonal
 
+from nanlab.failures.record import record
 from nanlab.failures.run import Fix, History
 
 SUSPECTS = ("exploding_gradients",)
@@ -150,8 +151,7 @@ def run(
         loss = mse_loss(states[-1] @ network.read_out.T, total)
         optimizer.zero_grad()
         loss.backward()
-        _record(history, network, states, loss)
-        if not history.finite:
+        if not _record(history, network, states, loss):
             break
         if clip is not None:
             clip_grad_norm_(network.parameters(), clip)
@@ -161,25 +161,10 @@ def run(
     return history
 
 
-def _record(history: SequenceHistory, network: Adder, states: list[torch.Tensor], loss: torch.Tensor) -> None:
-    gradients = torch.cat([p.grad.flatten() for p in network.parameters()])
-    largest = torch.stack([state.detach().abs().max() for state in states])
-    values = {
-        "weight": max(p.detach().abs().max().item() for p in network.parameters()),
-        "activation": largest.max().item(),
-        "loss": loss.item(),
-        "gradient": gradients.double().norm().item(),  # in float64: a sum of squares overflows fp32 from 1e19 on
-    }
-    step = len(history.loss)
+def _record(history: SequenceHistory, network: Adder, states: list[torch.Tensor], loss: torch.Tensor) -> bool:
     history.length.append(len(states))
     history.radius.append(network.radius())
-    history.largest_weight.append(values["weight"])
-    history.largest_activation.append(values["activation"])
-    history.loss.append(values["loss"])
-    history.gradient_norm.append(values["gradient"])
-    bad = (~largest.isfinite()).nonzero()
-    history.first_bad_time = bad[0].item() if len(bad) else None
-    for where, value in values.items():  # in the order in which a step computes them
-        if value - value != 0:  # inf and nan alike
-            history.first_bad_step, history.first_bad_where = step, where
-            return
+    finite = [bool(state.isfinite().all()) for state in states]
+    history.first_bad_time = finite.index(False) if False in finite else None
+    parameters = list(network.parameters())
+    return record(history, len(history.loss), states, loss, [p.grad for p in parameters], parameters)
