@@ -62,7 +62,7 @@ def op_name(origin: Origin) -> str:
     event = origin.event
     if event.kind == "external":
         what = "nan" if event.counts.nan else "inf"
-        named = event.source if event.source_kind != "parameter" else f"parameter {event.source}"
+        named = "parameter" if event.source_kind == "parameter" else event.source
         return f"{what} in {named or 'a tensor made before'}"
     if event.node is not None and event.phase == "backward":
         return f"{node_name(event.node)} backward"

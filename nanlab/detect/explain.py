@@ -11,6 +11,7 @@ from nanlab import suspects
 from nanlab.detect import forms
 from nanlab.detect.context import op_name, where
 from nanlab.detect.origin import Origin, Slice, slice_back
+from nanlab.detect.patch import Target
 from nanlab.detect.provenance import Event
 from nanlab.detect.report import Report
 from nanlab.detect.sources import named_leaves
@@ -64,7 +65,7 @@ def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
         shape=list(event.shape),
         counts=str(event.counts),
         sink=sink,
-        number=at.number,
+        target=Target(place, at.call.name if at.call else None, at.op, at.phase) if place else None,
         notes=notes(event, at, found, sink),
     )
 
@@ -92,6 +93,8 @@ def module_of(tracer: Tracer, origin: Origin) -> str:
 def notes(event: Event, at: Event, found: Slice, sink: str) -> list[str]:
     """The evidence in sentences: what the form means, what came of it, where it was seen."""
     lines = [forms.sentence(form_of(event))[0].upper() + forms.sentence(form_of(event))[1:] + "."]
+    if event.kind == "external" and event.source:
+        lines.append(f"{event.source} was not finite before: {event.counts}, first at {list(event.counts.element)}.")
     if event.finding is not None and event.finding.note:
         lines.append(f"Here: {event.finding.note}.")
     then = next((e for e in found.events if e.number > event.number and e.nan_birth and e.finding), None)

@@ -35,9 +35,9 @@ class Functions(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if name in ("__get__", "__set__"):
-            return func(*args, **kwargs)
         tracer = self.tracer
+        if name in ("__get__", "__set__") or (tracer.optimizing and not torch.is_grad_enabled()):
+            return func(*args, **kwargs)  # attributes, and torch.optim's own arithmetic, need no label
         frame, _ = user_frame(sys._getframe(1))
         tracer.calls += 1
         module = tracer.modules[-1] if tracer.modules else None

@@ -35,13 +35,13 @@ class Report:
     shape: list[int] | None = None
     counts: str | None = None
     sink: str | None = None
-    number: int | None = None  # of the operation in the traced step, for a patch in a replay
     trajectory: list = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    target: object = field(default=None, repr=False, compare=False)  # what a confirmation patches; not in the JSON
 
     def to_json(self) -> dict[str, object]:
         """The report as JSON-safe values; the keys of the schema come first."""
-        rest = [name for name in self.__dataclass_fields__ if name not in SCHEMA]
+        rest = [name for name in self.__dataclass_fields__ if name not in (*SCHEMA, "target")]
         return {name: _plain(getattr(self, name)) for name in (*SCHEMA, *rest)}
 
     def source(self) -> str | None:

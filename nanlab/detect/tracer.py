@@ -28,10 +28,13 @@ class Tracer:
     With `model`, module paths and parameters are named by it; `optimizer` names the optimizer's state; `batch` (any
     nesting of tensors) names the inputs. `losses` holds what `backward` was called on. Attributes `on_backward` and
     `on_optimizer` may be set to callables; each is called before the graph or the step runs, and may raise.
+    Without `operations` it only follows backward, optimizers and modules, at next to no cost.
     Not reentrant; detaches itself whatever happens inside.
     """
 
-    def __init__(self, model: nn.Module | None = None, optimizer: object = None, batch: object = None) -> None:
+    def __init__(self, model: nn.Module | None = None, optimizer: object = None, batch: object = None,
+                 operations: bool = True) -> None:  # fmt: skip
+        self.operations = operations
         self.paths = ModulePaths(model)
         self.sources = Sources(model, optimizer, batch)
         self.tags = Tags()
@@ -68,7 +71,7 @@ class Tracer:
 
     def _attach(self) -> None:
         attach(self, self._undo)
-        for mode in (Functions(self), Operations(self)):
+        for mode in (Functions(self), Operations(self)) if self.operations else ():
             mode.__enter__()
             self._undo.append(lambda mode=mode: mode.__exit__(None, None, None))
 
