@@ -15,7 +15,7 @@ PRIOR = {
     "exploding_gradients": -2.4, "unscaled_inputs_or_targets": -2.6, "hardware_or_kernel_bug": -2.6, "empty_reduction": -2.8,
     "poisoned_state": -3.1, "softmax_or_exp_overflow": -2.9, "fully_masked_attention": -3.1, "bad_init_or_uninitialised": -3.1,
     "distributed_one_rank": -4.5, "hidden_gradient": -4.5, "cancellation": -5.0,
-    "metric_only": -3.0, "amp_warmup_skip": -3.5, "not_nan": -2.0, "unknown": -1.7,
+    "metric_only": -3.0, "amp_warmup_skip": -3.5, "not_nan": -2.0, "unknown": -2.2,
 }  # fmt: skip
 TEMPER = 0.9  # below 1: pieces of evidence overlap, so their sum says a little too much
 SHOWN = 0.04  # scores below this are not listed

@@ -13,9 +13,9 @@ _STEP_WORDS = (  # the finest counter first
 _RANK_OF = {word: place for place, word in enumerate(_STEP_WORDS)}
 _NO_STEP = re.compile(
     r"skip|nan|number|\bnum[ _](?!updates)|per[ _]|max|every|warm|log|save|eval|consumed|accum|total(?!_timesteps)|optimization|"
-    r"interval|n_(?!updates)|time|until|decay|train_steps|remaining|keep|tokens|workers|grad"
+    r"interval|n_(?!updates)|time(?!step)|until|decay|train_steps|remaining|keep|tokens|workers|grad"
 )
-_EPOCH = re.compile(r"(?:^|[^a-z])(?:epochs?|ep|cur_epoch|epoch_idx)$")
+_EPOCH = re.compile(r"(?:^|[^a-z_]|cur_|current_)(?:epoch|ep|epoch_idx|epoch no)$|/epoch$")
 _RANK = re.compile(
     r"\[?\b(?:global_?|local_?|world_?)?rank[\s:=_#-]{0,3}(\d{1,5})\b|\[default(\d{1,5})\]|\bgpu[\s:#-]{0,2}(\d{1,3})\](?=[:\s])"
     r"|\bworker[\s:=#-]{0,2}(\d{1,5})\b|\[\d+,(\d{1,5})\]<std|\breplica[\s:=#_-]{0,2}(\d{1,5})\b|^\[(\d{1,4})\]:|\bprocess[\s:=#]{1,2}(\d{1,4})\b",
@@ -86,7 +86,7 @@ def _bar(text: str, found: list[Pair], result: Counters) -> None:
     if _OTHER_BAR.search(text[:60]):
         return
     for pair in found:
-        if pair.total and not pair.name and pair.number <= pair.total:
+        if pair.total and pair.name in {"", "train", "training", "iter", "progress"} and pair.number <= pair.total:
             result.whole = pair.number == pair.total
             if not (result.whole and result.epoch is not None):
                 result.step = int(pair.number)

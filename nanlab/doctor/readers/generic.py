@@ -5,7 +5,7 @@ import re
 from nanlab.doctor.readers import dedicated
 from nanlab.doctor.readers.counters import Counters, counters, rank_of
 from nanlab.doctor.readers.event import Event, Value
-from nanlab.doctor.readers.roles import is_average, is_validation, role_of
+from nanlab.doctor.readers.roles import is_average, is_validation, may_be_infinite, role_of
 from nanlab.doctor.readers.tables import Table
 from nanlab.doctor.readers.values import Pair, number_of, pairs, without_clock
 
@@ -15,6 +15,7 @@ _ERROR = re.compile(r"^(?:\[?rank\d{1,4}\]?:? )?(?:[A-Za-z_][\w]{0,60}\.){0,8}[A
 _HEADER = re.compile(r"^\W{0,40}(?:training |train )?(?:epoch|step|iteration|iter|batch|round)\b", re.IGNORECASE)
 _SECTION = re.compile(r"^\W{0,12}(?:begin |start |running )?(valid|eval|test)(?:ation|uation|uating|ing|ate)?\b(?! ?set)", re.IGNORECASE)
 _COUNTER_WORD = re.compile(r"\s?\b(?:global_)?(?:step|iteration|iter|epoch|batch)s?\b")
+_ALONE = re.compile(r"\b(?:global_?step|total_?timesteps|num_updates|iterations?|step)\b")
 MOST_VALUES = 300  # of one line that are kept
 
 
@@ -82,9 +83,9 @@ class Reader:
         event.counted = own.step is not None or epoch is not None
         if event.counted:
             self._block += 1
-        starts = bool(_HEADER.match(event.text))
+        starts = bool(_HEADER.match(event.text)) or (own.step is not None and len(event.values) == 1 and _ALONE.search(event.low) is not None)
         if epoch is not None and (has_loss or starts):
-            if epoch != self._epoch and own.step is None:
+            if epoch != self._epoch and own.step is None and epoch == int(epoch):
                 self._step = None
             self._epoch = epoch
         if step is not None and (has_loss or starts or "%|" in event.text or "it/s" in event.text):
@@ -121,4 +122,6 @@ def _value(pair: Pair, validation: bool) -> Value:
     average = pair.inside or is_average(pair.name)
     if pair.number - pair.number != 0 and " " in pair.name:  # "score at iteration 100 is nan": the loss, not the counter
         pair.name = _COUNTER_WORD.sub("", pair.name).strip() or pair.name
+    if abs(pair.number) == float("inf") and may_be_infinite(pair.name):
+        return Value(pair.name, pair.number, pair.raw, "constant")
     return Value(pair.name, pair.number, pair.raw, role_of(pair.name), validation or is_validation(pair.name), average, pair.prose)

@@ -23,6 +23,7 @@ _RULES = (  # the first that matches decides; names are in lower case
 _SCALE = re.compile(r"scal(?:e|er|ing)$")
 _VALIDATION = re.compile(r"(?:^|[^a-z])(?:val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev|holdout)(?:$|[^a-z])|^(?:val|eval|valid|test)[a-z]?_")
 _TRAIN = re.compile(r"train")
+_CONSTANT = re.compile(r"best|improved|\bfrom$|initial|mask|threshold|fill|limit|bound|clip|max_?norm|(?:^|[ _/.])(?:min|max)[ _]|patience|min_delta|lowest|timeout|early|previous|prev")
 _AVERAGE = re.compile(r"(?:^|[ _/])(?:avg|avr|average|mean|smoothed|running|ema|tot|tot_loss|moving)(?:$|[ _/])")
 
 
@@ -37,6 +38,12 @@ def role_of(name: str) -> str:
     if "loss" in last and not _SCALE.search(last) and "lossless" not in last:
         return "loss"
     return next((role for role, rule in _RULES if rule.search(name)), "other")
+
+
+@lru_cache(maxsize=4096)
+def may_be_infinite(name: str) -> bool:
+    """Whether an inf under this name is a setting or a starting value and no result: `best_loss: inf`, `mask value: -inf`."""
+    return bool(_CONSTANT.search(name))
 
 
 @lru_cache(maxsize=4096)

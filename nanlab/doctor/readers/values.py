@@ -17,7 +17,7 @@ _VALUE = re.compile(
 _CLOCK = re.compile(
     r"\d{4}[-/]\d\d?[-/]\d\d?(?:T\d\d)?|\b\d\d[-/]\d\d[-/]\d{2,4}\b"  # dates
     r"|\b\d{1,3}(?::\d\d){1,2}(?:[.,]\d{1,9})?Z?\b|\b\d\d/\d\d(?= \[)"  # times and durations
-    r"|(?<=\[)\d\d/\d\d(?=\s)|\b\d+ days?,|'?\b[\w/.-]{1,80}\.(?:py|cc|cpp|cu|h|lua|java)['\"]?[: ]{1,2}(?:line )?\d+"
+    r"|(?<=\[)\d\d/\d\d(?=\s)|^\d\d/\d\d(?= \d\d:)|\b\d+ days?,|'?\b[\w/.-]{1,80}\.(?:py|cc|cpp|cu|h|lua|java)['\"]?[: ]{1,2}(?:line )?\d+"
     r"|(?<=[(:])[a-z_]{1,30}:\d+(?=[\])])|\(\w{1,30}:\d+\)",
     re.IGNORECASE,
 )
