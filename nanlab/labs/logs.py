@@ -50,7 +50,7 @@ class LogLab:
         except ValueError as wrong:
             self.answer.value = page.sentence(f"This log can't be read: {wrong}")
             return
-        self.answer.value = f'<div role="status" aria-live="polite">{_card(report)}</div>'
+        self.answer.value = page.sentence("Read. The diagnosis:") + _card(report)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         data = {"text/plain": "A box to paste a log into, and a button: Diagnose."}
