@@ -11,7 +11,8 @@ STYLE = """<style>
   color: var(--jp-content-font-color1, #222); }
 .nanlab-lab .nanlab-field > input { width: 80px; flex: 0 0 auto; font-variant-numeric: tabular-nums; }
 .nanlab-lab .nanlab-field > select { width: 96px; height: 28px; flex: 0 0 auto; }
-.nanlab-lab .nanlab-log textarea { height: 150px; width: 100%; box-sizing: border-box; font-family: var(--jp-code-font-family, monospace);
+.nanlab-lab .nanlab-log textarea { height: 150px; width: 100%; box-sizing: border-box;
+  font-family: var(--jp-code-font-family, monospace);
   font-size: 12px; }
 .nanlab-lab .jupyter-button.nanlab-step { padding: 0; width: 28px; height: 28px; }
 .nanlab-lab .nanlab-buttons > .widget-label { width: 100%; height: 22px; line-height: 22px; font-size: 13px;
