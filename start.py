@@ -86,9 +86,6 @@ def check_python() -> None:
     raise Stop(f"This is Python {platform.python_version()}; the course needs 3.11 or newer. {remedy}")
 
 
-# ---- what is there ---------------------------------------------------------------------------------------------------
-
-
 def fingerprint() -> str:
     """Changes when what must be installed changes, and when the folder has moved, which breaks a .venv."""
     parts = [(ROOT / name).read_bytes() for name in ("constraints.txt", "pyproject.toml")]
@@ -165,9 +162,6 @@ def tell(extra: str, port: int | None) -> int:
     return 0
 
 
-# ---- install ---------------------------------------------------------------------------------------------------------
-
-
 def install(extra: str) -> None:
     """Make .venv hold everything for `extra`. Does nothing when it does already."""
     if installed(extra):
@@ -194,18 +188,15 @@ def install(extra: str) -> None:
 
 
 def check_disk(build: str) -> None:
-    free = shutil.disk_usage(ROOT).free / 1e9
-    if free < DISK[build]:
-        raise Stop(
-            f"{free:.1f} GB are free on this disk and about {DISK[build]} GB are needed. Free some and run again."
-        )
+    free, needed = shutil.disk_usage(ROOT).free / 1e9, DISK[build]
+    if free < needed:
+        raise Stop(f"{free:.1f} GB are free on this disk and about {needed} GB are needed. Free some and run again.")
 
 
 def pip(arguments: list[str], build: str) -> None:
     """Run pip, showing one line of what it is at; all that it says goes to a log."""
     command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--retries", "2", *arguments]
-    unwanted = ("PIP_NO_COMPILE", "PIP_USER", "PYTHONPATH")
-    env = {name: value for name, value in os.environ.items() if name not in unwanted}
+    env = {name: value for name, value in os.environ.items() if name not in ("PIP_NO_COMPILE", "PYTHONPATH")}
     began, said = time.monotonic(), []
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
         command, cwd=ROOT, env={**env, "PYTHONUNBUFFERED": "1"}, text=True, encoding="utf-8", errors="replace",
@@ -255,9 +246,6 @@ def no_news() -> None:
     page = VENV / "etc/jupyter/labconfig/page_config.json"
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(json.dumps({"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}) + "\n")
-
-
-# ---- run -------------------------------------------------------------------------------------------------------------
 
 
 def serve(port: int | None, browser: bool) -> int:
