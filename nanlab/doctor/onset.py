@@ -31,8 +31,19 @@ def _values(run: Run) -> list[Onset]:
     for event in run.events:
         for value in event.values:
             if not value.finite and matters(event, value, graded):
-                return [Onset(event.line, _step(run, event, value.prose), _kind(event), _sign(value))]
+                return [_spoilt_mean(run, event) or Onset(event.line, _step(run, event, value.prose), _kind(event), value.role)]
     return []
+
+
+def _spoilt_mean(run: Run, bad: Event) -> Onset | None:
+    """A running mean of the loss that turned bad before a printed value did: the fault fell between two records."""
+    for event in run.events:
+        if event.line >= bad.line:
+            return None
+        for value in event.values:
+            if value.average and value.role == "loss" and not value.validation and not value.finite:
+                return Onset(event.line, event.step, value.kind, "loss")
+    return None
 
 
 def matters(event: Event, value: Value, gradients: bool) -> bool:
@@ -41,8 +52,8 @@ def matters(event: Event, value: Value, gradients: bool) -> bool:
         return False
     if value.role == "gradient":
         return gradients
-    if value.role == "unnamed":
-        return event.counted and sum(v.role == "unnamed" and not v.finite for v in event.values) >= 1
+    if value.role in {"unnamed", "other"}:  # a loss by another name, where the line shows no loss that is finite
+        return event.counted and not any(v.role == "loss" for v in event.values)
     return value.role == "loss" or (value.role == "state" and not event.validation)
 
 
@@ -96,10 +107,6 @@ def _kind(event: Event) -> str:
     total = [v for v in event.values if v.role == "loss" and not v.finite and v.name.split("/")[-1] in {"loss", "total_loss", "total loss"}]
     bad = total or [v for v in event.values if not v.finite and v.role != "metric"]
     return "nan" if any(v.kind == "nan" for v in bad) else "inf"
-
-
-def _sign(value: Value) -> str:
-    return value.role
 
 
 def before(run: Run, onset: Onset | None) -> list[Point]:

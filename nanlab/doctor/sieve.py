@@ -11,16 +11,17 @@ HEAD = 4000  # lines read closely at the start: a pasted log is read whole
 AFTER = 1500  # lines read closely after the first telling one
 BEFORE = 400  # lines handed on before a telling line that follows a skipped stretch
 TAIL = 400  # lines read closely at the end
-TELLING = 6000  # telling lines handed on past the head; further ones are counted
+TELLING = 4000  # lines with a sign of a bad value that are handed on past the head; further ones are counted
+ASIDE = 1500  # lines with a message of another kind, likewise
 PIECE = 16384  # characters of one line that are read at once
 PIECES = 6  # pieces of one line that are read; of the rest only what holds a telling word
 
-_WORDS = re.compile(
-    rb"(?<![a-z])nan(?!o)|(?<![a-z])inf(?:inity)?(?![a-z])|1\.#|traceback|overflow|error|skipping|diverge|"
-    rb"non-?finite|not finite|infinite|['\"]loss['\"]: 0\.0[,}]|resum|restor|assert|invalid|reducing"
+_BAD = re.compile(
+    rb"(?<![a-z])nan(?!o)|(?<![a-z])inf(?:inity)?(?![a-z])|1\.#|traceback|non-?finite|not finite|infinite|['\"]loss['\"]: 0\.0[,}]"
 )
-_NEEDLES = (b"nan", b"inf", b"1.#", b"traceback", b"overflow", b"error", b"skipping", b"diverge", b"finite",
-            b"loss': 0.0", b'loss": 0.0', b"resum", b"restor", b"assert", b"invalid", b"reducing")  # fmt: skip
+_BAD_NEEDLES = (b"nan", b"inf", b"1.#", b"traceback", b"finite", b"loss': 0.0", b'loss": 0.0')
+_MESSAGE = re.compile(rb"overflow|error|skipping|diverge|resum|restor|assert|invalid|reducing")
+_MESSAGE_NEEDLES = (b"overflow", b"error", b"skipping", b"diverge", b"resum", b"restor", b"assert", b"invalid", b"reducing")
 
 
 def close_lines(chunks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
@@ -54,6 +55,7 @@ class _Skim:
         self.number = 1  # of the line at which the next block starts
         self.close = HEAD
         self.told = TELLING
+        self.aside = ASIDE
         self.died = False
         self.last = b""  # the previous block, for the lines before a telling one
         self.last_number = 1
@@ -70,8 +72,8 @@ class _Skim:
         if self.close > 0:
             yield from self._all(block)
             self.close -= lines
-        elif telling := _telling(block):
-            yield from self._around(block, telling)
+        else:
+            yield from self._skimmed(block)
         self.last, self.last_number = block, self.number
         self.number += lines
 
@@ -84,19 +86,28 @@ class _Skim:
             self.done = number
             yield from self._frames(number, row)
 
-    def _around(self, block: bytes, telling: list[int]) -> Iterator[tuple[int, str]]:
-        """The telling lines of a block; at the first one also the lines before, and from then on all for a while."""
+    def _skimmed(self, block: bytes) -> Iterator[tuple[int, str]]:
+        """The telling lines of a block that is otherwise skipped."""
+        low = block.lower()
+        bad = _bad_lines(low) if self.told > 0 else []
+        messages = _lines_with(low, _MESSAGE, _MESSAGE_NEEDLES) if self.aside > 0 else []
+        if not bad and not messages:
+            return
         rows = list(_numbered(block, self.number))
-        wanted = {i for i in telling if i < len(rows)}
-        if not self.died:
-            self.died, first = True, min(wanted)
-            before = list(_numbered(self.last, self.last_number)) if first < BEFORE else []
-            yield from self._hand_on(before[-BEFORE:])
-            wanted |= set(range(max(0, first - BEFORE), len(rows)))
-            self.close = AFTER
-        chosen = [rows[i] for i in sorted(wanted)][: max(self.told, 1)]
-        self.told -= len(chosen)
-        yield from self._hand_on(chosen)
+        if bad and not self.died:
+            yield from self._death(rows, bad[0])
+        chosen = sorted({*bad[: self.told], *messages[: self.aside]})
+        self.told -= len(bad)
+        self.aside -= len(messages)
+        yield from self._hand_on([rows[i] for i in chosen if i < len(rows)])
+
+    def _death(self, rows: list[tuple[int, bytes]], first: int) -> Iterator[tuple[int, str]]:
+        """The lines before the first sign of a bad value, and from then on all lines for a while."""
+        self.died = True
+        self.close = AFTER
+        if first < BEFORE:
+            yield from self._hand_on(list(_numbered(self.last, self.last_number))[first - BEFORE :])
+        yield from self._hand_on(rows[max(0, first - BEFORE) : first + AFTER])
 
     def _hand_on(self, rows: list[tuple[int, bytes]]) -> Iterator[tuple[int, str]]:
         for number, row in rows:
@@ -121,19 +132,23 @@ def _pieces(number: int, frame: bytes) -> Iterator[tuple[int, str]]:
     """One line as text; of a very long one the first pieces, and of the rest only those with a telling word."""
     for count, start in enumerate(range(0, len(frame), PIECE)):
         piece = frame[start : start + PIECE]
-        if count < PIECES or _WORDS.search(piece.lower()):
+        if count < PIECES or _BAD.search(piece.lower()):
             yield number, piece.decode("utf-8", "replace")
 
 
-def _telling(block: bytes) -> list[int]:
-    """Indices of the block's lines that hold a telling word. Cheap when there is none: a few searches for literals."""
-    low = block.lower()
-    if _holds_lost_loss(low):
-        return list(range(block.count(b"\n") + 1))
-    if not any(_count(low, needle) for needle in _NEEDLES):
+def _bad_lines(low: bytes) -> list[int]:
+    """Indices of the lines that may show a bad value. Megatron drops the field `lm loss` from such a line."""
+    if 0 < low.count(b"lm loss") < low.count(b"consumed samples"):
+        return list(range(low.count(b"\n") + 1))
+    return _lines_with(low, _BAD, _BAD_NEEDLES)
+
+
+def _lines_with(low: bytes, words: re.Pattern, needles: tuple[bytes, ...]) -> list[int]:
+    """Indices of the lines that hold one of the words; a few searches for literals where none does."""
+    if not any(_holds(low, needle) for needle in needles):
         return []
     found, line, at = [], 0, 0
-    for match in _WORDS.finditer(low):
+    for match in words.finditer(low):
         line += low.count(b"\n", at, match.start())
         at = match.start()
         if not found or found[-1] != line:
@@ -141,12 +156,7 @@ def _telling(block: bytes) -> list[int]:
     return found
 
 
-def _count(low: bytes, needle: bytes) -> bool:
+def _holds(low: bytes, needle: bytes) -> bool:
     if needle == b"inf":  # most logs say "info" on every line
         return low.count(b"inf") > low.count(b"info")
     return needle in low
-
-
-def _holds_lost_loss(low: bytes) -> bool:
-    """Megatron drops the field `lm loss` from the line of an iteration whose loss is not finite."""
-    return 0 < low.count(b"lm loss") < low.count(b"consumed samples")

@@ -29,13 +29,19 @@ def _zero_loss(run: Run) -> list[Silent]:
         for value in event.values:
             if value.name != "loss" or value.validation or not _is_trainer(event):
                 continue
-            if value.number == 0.0 and (last is None or last > SMALL):
+            if value.number == 0.0 and (last is None or last > SMALL) and not _learns(event):
                 streak.append(event)
                 if len(streak) == ZEROS:
                     return [Silent(streak[0].line, streak[0].step, "the loss is exactly 0.0, as it prints for NaN", "zero")]
             elif value.number != 0.0:
                 streak, last = [], value.number
     return []
+
+
+def _learns(event) -> bool:
+    """A policy's loss starts at exactly 0 and its gradient does not; a reward says that it is one."""
+    norms = [v.number for v in event.values if v.role == "gradient"]
+    return any(0 < norm < float("inf") for norm in norms) or ("reward" in event.low and all(norm == norm for norm in norms))
 
 
 def _is_trainer(event) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from nanlab.doctor.signatures import course, messages, scaling, settings, standing, terms, traces, who
+from nanlab.doctor.signatures import contrast, course, messages, scaling, settings, standing, terms, traces, who
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 
 __all__ = ["Evidence", "Findings", "collect"]
@@ -29,6 +29,8 @@ _SIGNATURES = (
     traces.forms,
     messages.messages,
     who.one_rank,
+    contrast.contrast,
+    settings.data_range,
 )
 
 

@@ -46,7 +46,7 @@ def _from_the_first(found: Findings) -> Iterator[Evidence]:
 
 def growth(found: Findings) -> Iterator[Evidence]:
     """Loss or gradient norm that climbs by orders of magnitude before the end."""
-    points = found.before
+    points = found.before + _on_the_line(found)
     values = [abs(p.value.number) for p in points]
     if len(values) >= 2:
         low = min(values[: max(1, len(values) - 1)])
@@ -61,6 +61,11 @@ def growth(found: Findings) -> Iterator[Evidence]:
         elif ratio >= 1.25 and rising >= 2:
             yield Evidence("the loss was rising before the end", lines, {"lr_too_high": 1.0, "exploding_gradients": 0.7, "unknown": 0.3})
     yield from _norms(found)
+
+
+def _on_the_line(found: Findings) -> list[Point]:
+    """A loss that is still finite on the line where the gradient is not."""
+    return [p for p in found.run.losses() if found.onset and p.line == found.onset.line and p.value.finite]
 
 
 def term_jump(found: Findings) -> Iterator[Evidence]:

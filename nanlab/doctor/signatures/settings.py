@@ -1,5 +1,6 @@
 """What the run was told: its learning rate, and whether it continues from a checkpoint."""
 
+import re
 from collections.abc import Iterator
 
 from nanlab.doctor.run import Point
@@ -57,3 +58,22 @@ def resumed(found: Findings) -> Iterator[Evidence]:
         yield Evidence("bad within a few records of loading a checkpoint", (*lines, onset.line), {"poisoned_state": 2.4, "bad_init_or_uninitialised": 0.5, "lr_too_high": -0.3})
         if len(between) in {1, 2} and any("optim" in hit.text for hit in loads):
             yield Evidence("the first loss after loading is finite, the one after the optimizer's step is not", (between[0].line, onset.line), {"poisoned_state": 1.2})
+
+
+_DATA = re.compile(r"(?:^|[^a-z])(?:x|y|inputs?|features?|targets?|labels?|data|images?|prices?|pixels?|values?|x_train|y_train)(?:$|[^a-z])")
+_STATISTIC = re.compile(r"min|max|mean|std|range|avg")
+WIDE = 200.0  # a statistic of standardised data stays far below; 255 is a raw pixel
+
+
+def data_range(found: Findings) -> Iterator[Evidence]:
+    """Statistics of the inputs or targets that a start-up line prints, in the hundreds or more."""
+    if found.onset is None:
+        return
+    for event in found.run.events:
+        if event.line > found.onset.line or any(v.role == "loss" for v in event.values):
+            break
+        wide = [v for v in event.values if v.finite and abs(v.number) >= WIDE and _STATISTIC.search(event.low) and _DATA.search(event.low)]
+        wide = [v for v in wide if _STATISTIC.search(v.name) or _DATA.search(v.name)]
+        if wide:
+            yield Evidence(f"the data is wide: {wide[0].name} {wide[0].raw}", (event.line,), {"unscaled_inputs_or_targets": 2.2})
+            return
