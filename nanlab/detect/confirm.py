@@ -13,7 +13,7 @@ from nanlab.detect import twins
 from nanlab.detect.hunt import Stop, eager, watched_step
 from nanlab.detect.patch import PatchCalls, PatchOperations, Target
 from nanlab.detect.report import Report
-from nanlab.detect.snapshot import snapshot
+from nanlab.detect.putback import keep
 from nanlab.detect.sources import Sources
 from nanlab.detect.values import is_finite, is_numeric
 
@@ -60,7 +60,7 @@ def confirm(report: Report, step_fn: Callable[[], object], model: nn.Module | No
     """
     if report.verdict != "non-finite":
         return report
-    putting_back = restore or snapshot(model, optimizer, batch)
+    putting_back = restore or keep(model, optimizer, batch)
     trial = Trial(step_fn, Sources(model, optimizer, batch), putting_back)
     try:
         report.confirmed_by = list(_interventions(report, trial))

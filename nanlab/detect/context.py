@@ -66,6 +66,8 @@ def op_name(origin: Origin) -> str:
         return f"{what} in {named or 'a tensor made before'}"
     if event.node is not None and event.phase == "backward":
         return f"{node_name(event.node)} backward"
+    if "scaled_dot_product" in event.op:
+        return "scaled_dot_product_attention"
     bare = ALIASES.get(event.op, event.op).rstrip("_").removeprefix("_foreach_").lstrip("_")
     call = event.call.name if event.call else ""
     return call if bare in CARRIERS and call and not call.startswith("_") else bare

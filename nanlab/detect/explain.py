@@ -42,7 +42,7 @@ def explain(tracer: Tracer, sink: str, bad: list[Tensor], *, step: int = 0, mode
 
 def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
     origin = found.origins[0]
-    event, at = origin.event, origin.reader or origin.event
+    event, at = origin.event, origin.at
     place, module = event.reader or (at.place, at.module)
     form = form_of(event)
     inputs = (t for _, t in named_leaves(tracer.sources.batch, "batch") if is_numeric(t))
@@ -87,7 +87,7 @@ def module_of(tracer: Tracer, origin: Origin) -> str:
         return origin.event.source.split(" of ")[-1].rpartition(".")[0]
     if origin.event.phase == "optimizer":
         return origin.event.writes.split(" ")[-1].rpartition(".")[0]
-    return tracer.paths.path((origin.reader or origin.event).module)
+    return tracer.paths.path((origin.event.reader or (None, origin.at.module))[1])
 
 
 def notes(event: Event, at: Event, found: Slice, sink: str) -> list[str]:

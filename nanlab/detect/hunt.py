@@ -37,9 +37,9 @@ def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimize
     of the step where its operations are large, more where they are tiny. It cannot see what happens outside torch.
     """
     from nanlab.detect import confirm as confirmation
-    from nanlab.detect.snapshot import snapshot
+    from nanlab.detect.putback import keep
 
-    restore = snapshot(model, optimizer, batch) if confirm else None
+    restore = keep(model, optimizer, batch) if confirm else None
     tracer = Tracer(model, optimizer, batch)
     tracer.watch_readers([t for kind, _, t in tracer.sources.everything() if kind == "parameter" and not is_finite(t)])
     try:

@@ -16,6 +16,7 @@ KEY = "nanlab"  # our entry in a node's metadata
 OURS = str(Path(__file__).parent)
 TORCH = str(Path(torch.__file__).parent)
 SKIP = (TORCH, OURS, str(Path(sys.modules["contextlib"].__file__)), "<frozen")  # frames that are nobody's program
+CHECKPOINT = str(Path(TORCH) / "utils" / "checkpoint.py")
 OPTIM = str(Path(TORCH) / "optim")
 _kind: dict[str, int] = {}  # file name -> 0 user, 1 torch or nanlab, 2 torch.optim
 
@@ -59,6 +60,15 @@ def user_frame(frame: FrameType | None) -> tuple[FrameType | None, bool]:
         optim = optim or kind == 2
         frame = frame.f_back
     return None, optim
+
+
+def recomputing(frame: FrameType | None) -> bool:
+    """Whether `frame` runs for ``torch.utils.checkpoint``, which repeats a piece of the forward pass inside backward."""
+    while frame is not None:
+        if frame.f_code.co_filename == CHECKPOINT:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def place_of(frame: FrameType | None) -> Place | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,6 +20,7 @@ from nanlab.detect.values import is_finite, is_numeric
 if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
 
+ENGINE = "_engine_run_backward"
 SCALAR = torch.ops.aten._local_scalar_dense.default  # what .item() and float() run
 SMALL = 65_536  # elements; an in-place operand up to this size is copied first, so that its old values can be shown
 RELABEL = {"set_", "resize_", "resize_as_", "_unsafe_view", "alias", "_reshape_alias"}  # no new values
@@ -51,6 +53,24 @@ class Functions(TorchFunctionMode):
         if any(t.grad_fn is not None for t in outputs):
             label_nodes(outputs, _tensors((args, kwargs)), label)
         return result
+
+
+def keep_on_in_backward(mode: TorchFunctionMode) -> Callable[[], None]:
+    """Keeps `mode` on inside the backward engine, for the Python code that runs there: recomputed pieces of the forward
+    pass, custom functions, hooks. (A mode is off while the function that it was asked about runs, here ``backward``.)
+    Returns what ends it; does nothing where torch has no such entry to the engine."""
+    plain = getattr(torch.autograd, ENGINE, None)
+    if plain is None:
+        return lambda: None
+
+    def run(*args, **kwargs):
+        if torch._C._len_torch_function_stack():
+            return plain(*args, **kwargs)
+        with mode:
+            return plain(*args, **kwargs)
+
+    setattr(torch.autograd, ENGINE, run)
+    return lambda: setattr(torch.autograd, ENGINE, plain)
 
 
 class Operations(TorchDispatchMode):

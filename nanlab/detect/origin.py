@@ -22,8 +22,13 @@ class Origin:
     reader: Event | None = None
 
     @property
+    def at(self) -> Event:
+        """The event whose line is the origin's: its own, or its reader's where nothing is known of its making."""
+        return self.event if self.event.place is not None or self.reader is None else self.reader
+
+    @property
     def number(self) -> int:
-        return (self.reader or self.event).number
+        return self.at.number
 
 
 @dataclass
@@ -45,7 +50,7 @@ def slice_back(sinks: list[Event]) -> Slice:
     todo: list[tuple[Event, bool, Event | None]] = [(e, bool(e.counts.nan), None) for e in sinks]
     while todo:
         event, nan, reader = todo.pop()
-        if event.kind != "op":
+        if event.kind not in ("op", "internal"):
             _note(found, event, reader)
         if (id(event), nan) in seen:
             continue
@@ -67,6 +72,8 @@ def _note(found: dict[int, Origin], event: Event, reader: Event | None) -> None:
 def _causes(event: Event, nan: bool) -> list[tuple[Event, bool, Event | None]]:
     """The operands that explain a NaN (or an infinity) in the result of `event`."""
     reader = event if event.kind == "op" else None
+    if event.kind == "internal":
+        return []
     if nan and any(p.counts.nan for p in event.parents):
         return [(p.event, True, reader) for p in event.parents if p.counts.nan]
     return [(p.event, False, reader) for p in event.parents if p.counts.inf]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nanlab.detect.attach import attach
 from nanlab.detect.labels import Label, ModulePaths, Place, place_of, user_frame
-from nanlab.detect.modes import Functions, Operations
+from nanlab.detect.modes import Functions, Operations, keep_on_in_backward
 from nanlab.detect.provenance import Event, Tags, storage_key
 from nanlab.detect.recent import Recent
 from nanlab.detect.record import external
@@ -71,7 +71,11 @@ class Tracer:
 
     def _attach(self) -> None:
         attach(self, self._undo)
-        for mode in (Functions(self), Operations(self)) if self.operations else ():
+        if not self.operations:
+            return
+        functions = Functions(self)
+        self._undo.append(keep_on_in_backward(functions))
+        for mode in (functions, Operations(self)):
             mode.__enter__()
             self._undo.append(lambda mode=mode: mode.__exit__(None, None, None))
 
