@@ -7,14 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from nanlab import suspects
-from nanlab.detect.forms import FORMS
-from nanlab.detect.nesting import tensors
+from nanlab.detect.explain import explain
 from nanlab.detect.report import Report
 from nanlab.detect.scene import named_weights
 from nanlab.detect.screen import state_tensors
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from nanlab.detect.rerun import Rerun
     from nanlab.detect.tracer import Tracer
 
-MADE_BY = "bad_init_or_uninitialised"  # the suspect for weights that were bad before any step
+MADE_BY = {"weights": "bad_init_or_uninitialised", "optimizer_state": "poisoned_state"}  # the suspects
 
 
 def first_look(model: nn.Module | None, optimizers: Sequence[Optimizer]) -> BadAtStart | None:
@@ -57,71 +54,38 @@ class BadAtStart:
     where: str
     bad: dict[str, Tensor]
 
-    def report(self, read: Read | None = None, tracer: Tracer | None = None, step: int = 0) -> Report:
-        """The report, with the place that first read one of them where that is known."""
-        name, t = next(iter((read.name, read.tensor) for read in [read] if read) if read else iter(self.bad.items()))
+    def still(self) -> BadAtStart | None:
+        """What of it is not finite now; a first forward pass may set weights that were NaN until then."""
+        bad = {name: t for name, t in self.bad.items() if count(t) is not None}
+        return BadAtStart(self.where, bad) if bad else None
+
+    def report(self, tracer: Tracer | None = None, step: int = 0) -> Report:
+        """The report; with the line that first read the tensor where `tracer` waited for it."""
+        name, t = next(iter(self.bad.items()))
         counts = count(t)
-        form = "nan_in" if counts.nan else "inf_in"
+        report = explain(tracer, self.where, [t], step=step) if tracer else Report("non-finite", step=step)
+        report.where = report.sink = self.where
         what = "parameter" if self.where == "weights" else "optimizer state"
-        suspect = MADE_BY if self.where == "weights" else FORMS[form][1]
-        return Report(
-            "non-finite", step=step, where=self.where, sink=self.where,
-            op=f"{'nan' if counts.nan else 'inf'} in {what}",
-            file=read.place.file if read and read.place else None,
-            line=read.place.line if read and read.place else None,
-            module=tracer.paths.path(read.module) if read and tracer else name.rpartition(".")[0] or None,
-            form=form, element=list(counts.element), shape=list(t.shape), counts=str(counts),
-            suspect=suspect, lesson=suspects.get(suspect).lesson,
-            notes=[f"{name} was not finite before the first step: {counts}, first at {list(counts.element)}."],
-        )  # fmt: skip
+        report.op, report.form = f"{'nan' if counts.nan else 'inf'} in {what}", "nan_in" if counts.nan else "inf_in"
+        report.suspect = MADE_BY[self.where]
+        report.lesson = suspects.get(report.suspect).lesson
+        report.module = name.split(" of ")[-1].rpartition(".")[0]
+        report.element, report.shape, report.counts = list(counts.element), list(t.shape), str(counts)
+        report.notes = [f"{name} was not finite before the first step: {counts}, first at {list(counts.element)}."]
+        return report
 
     def read_by(self, rerun: Rerun) -> Generator[object, None, Report]:
         """Yields the first batch under the hunt, without stepping, and reports who reads the bad tensors first."""
-        if self.where != "weights":
-            return self.report()
-        from nanlab.detect.rerun import _eager_tracer
+        from nanlab.detect.rerun import eager_tracer
 
         sentry, start = rerun.sentry, rerun.starts[0]
         with ExitStack() as stack:
             stack.callback(rerun.drop)
-            tracer = stack.enter_context(_eager_tracer(rerun.model, rerun.optimizers, start.batch))
-            reads = stack.enter_context(FirstRead(tracer, self.bad))
+            tracer = stack.enter_context(eager_tracer(rerun.model, rerun.optimizers, start.batch))
+            tracer.watch_readers(list(self.bad.values()))
             sentry.begin()
             sentry.replaying = True
             yield start.batch
             sentry.begin()
             sentry.replaying = False
-        return self.report(reads.found, tracer)
-
-
-@dataclass(frozen=True)
-class Read:
-    """The first operation in a forward pass that read a bad tensor."""
-
-    name: str
-    tensor: Tensor
-    place: object
-    module: object
-
-
-class FirstRead(TorchDispatchMode):
-    """Notes the first operation inside a module that reads one of `bad`, by storage, whether or not its result is bad:
-    a row that is not looked up does no harm yet. Enter it after the tracer, which knows line and module."""
-
-    supports_higher_order_operators = True
-
-    def __init__(self, tracer: Tracer, bad: dict[str, Tensor]) -> None:
-        super().__init__()
-        self._tracer = tracer
-        self._storages = {t.untyped_storage()._cdata: (name, t) for name, t in bad.items() if t.layout is torch.strided}
-        self.found: Read | None = None
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if self.found is None and self._tracer.modules:
-            for t in tensors([list(args), kwargs or {}]):
-                hit = self._storages.get(t.untyped_storage()._cdata) if t.layout is torch.strided else None
-                if hit is not None:
-                    call = self._tracer.stack[-1] if self._tracer.stack else None
-                    self.found = Read(*hit, call.place if call else None, self._tracer.modules[-1])
-                    break
-        return func(*args, **(kwargs or {}))
+        return self.report(tracer)

@@ -86,7 +86,7 @@ class Rerun:
             stack.callback(self._settle, failure)
             stack.enter_context(ranks.alone(self.model))
             if hunting:
-                self.tracer = stack.enter_context(_eager_tracer(self.model, self.optimizers, self.starts[-1].batch))
+                self.tracer = stack.enter_context(eager_tracer(self.model, self.optimizers, self.starts[-1].batch))
             for start in self.starts:
                 last = start is self.starts[-1]
                 sentry.begin()
@@ -124,7 +124,7 @@ class Rerun:
                       notes=notes + [f"{reason[0].upper()}{reason[1:]}." for reason in reasons])  # fmt: skip
 
 
-class _eager_tracer:  # noqa: N801
+class eager_tracer:  # noqa: N801
     """A tracer with compiled functions run eagerly for as long as it is open."""
 
     def __init__(self, model: nn.Module | None, optimizers: list[Optimizer], batch: object) -> None:

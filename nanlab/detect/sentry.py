@@ -62,7 +62,7 @@ class Sentry(Listener):
         self.optimizers = list(optimizers)
         self.history = history
         self.on_failure = on_failure or (lambda failure: None)
-        self.look_in_backward = self.replaying = False
+        self.look_in_backward = self.look_always = self.replaying = False
         self.scaler: GradScaler | None = None
         self._handles: list = []
         self._extra = list(params)
@@ -198,7 +198,7 @@ class Sentry(Listener):
         if self.replaying or self.failure is not None or self.hold.get(id(optimizer)):
             self._held_still(optimizer, closure)
             return
-        if closure is not None or can_spoil(optimizer, self._norm) or step % LOOK_EVERY == 0:
+        if closure is not None or self.look_always or can_spoil(optimizer, self._norm) or step % LOOK_EVERY == 0:
             self._look_after(optimizer, step, closure)
         if self.failure is None:
             self._count(optimizer)

@@ -98,6 +98,9 @@ class Snapshots:
         if pid == 0:
             os.close(wake_write)
             os.close(answer_read)
+            if self.child is not None:  # the older copy ends when the last holder of its pipe lets go
+                os.close(self.child.wake)
+                os.close(self.child.answer)
             return _sleep(wake_read, answer_write)
         gc.unfreeze()
         os.close(wake_read)

@@ -1,0 +1,92 @@
+"""``nanlab hunt SCRIPT``: runs an unchanged script and finds its first non-finite value."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from nanlab.detect.scripthunt import Outcome
+
+FINITE, FOUND, FAILED = 0, 1, 3  # usage errors are click's 2
+OURS = {"--json": True, "--from-step": True, "--scene": True, "--every-step": False}  # option -> whether it takes a value
+
+
+class _AnyPlace(click.Command):
+    """Lets our options stand before or after SCRIPT; everything else after it belongs to the script, and so does all
+    that follows ``--``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = _script_position(args)
+        ours, rest = args[:at], args[at + 1 :]
+        theirs: list[str] = []
+        while rest:
+            word = rest.pop(0)
+            name = word.partition("=")[0]
+            if word == "--":
+                theirs += rest
+                break
+            if name not in OURS:
+                theirs.append(word)
+            else:
+                ours += [word, rest.pop(0)] if OURS[name] and "=" not in word and rest else [word]
+        return super().parse_args(ctx, [*ours, "--", *args[at : at + 1], *theirs])
+
+
+def _script_position(args: list[str]) -> int:
+    at = 0
+    while at < len(args) and args[at].startswith("-"):
+        at += 2 if OURS.get(args[at]) else 1
+    return at
+
+
+@click.command(cls=_AnyPlace)
+@click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT",
+              help="Also write the report to OUT as one JSON object.")  # fmt: skip
+@click.option("--every-step", is_flag=True, help="Hunt every step, however slow.")
+@click.option("--from-step", type=click.IntRange(0), default=0, metavar="N",
+              help="Leave the script alone until it has made N optimizer steps, then hunt every step.")  # fmt: skip
+@click.option("--scene", type=click.Path(path_type=Path), metavar="FILE",
+              help="Begin with a saved scene: its weights, random state and batch in place of the script's first.")  # fmt: skip
+@click.argument("script", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def command(out: Path | None, every_step: bool, from_step: int, scene: Path | None, script: Path, args: tuple[str, ...]
+            ) -> int:  # fmt: skip
+    """Run SCRIPT with its ARGS, like python -m pdb, and stop at the first non-finite value that reaches the loss, a
+    gradient, the weights or the optimizer state.
+
+    The options may also stand after SCRIPT; whatever else stands there goes to the script. Exit status: 0 finite, 1
+    non-finite, 2 usage, 3 the script failed for another reason.
+    """
+    from nanlab.detect.scene import Scene, SceneError
+    from nanlab.detect.scripthunt import hunt_script
+
+    if out is not None and not out.absolute().parent.is_dir():
+        raise click.BadParameter(f"the folder of {out} does not exist", param_hint="--json")
+    try:
+        staged = Scene.load(scene) if scene is not None else None
+    except SceneError as error:
+        raise click.BadParameter(str(error), param_hint="--scene") from error
+    target = out.absolute() if out is not None else None  # the script may change folders
+    outcome = hunt_script(script, args, every_step=every_step, from_step=from_step, scene=staged)
+    if target is not None:
+        target.write_text(json.dumps(outcome.to_json(), indent=2) + "\n", "utf-8")
+    return _say(outcome)
+
+
+def _say(outcome: Outcome) -> int:
+    """Prints to the error stream, which the script's own output does not go to, and returns the exit status."""
+    if outcome.traceback is not None:
+        click.echo(outcome.traceback, err=True, nl=False)
+    if outcome.found:
+        click.echo(str(outcome.report), err=True)
+    for note in outcome.notes:
+        click.echo(note, err=True)
+    failed = outcome.traceback is not None or outcome.status != 0
+    verdict = outcome.report.verdict
+    ended = "the script failed by itself" if failed and not outcome.found else f"{verdict}, {outcome.steps} optimizer steps"
+    click.echo(f"nanlab: {ended}; {outcome.mode}", err=True)
+    return FOUND if outcome.found else FAILED if failed else FINITE
