@@ -16,7 +16,8 @@ LENGTH = 64  # steps kept: enough for a trend, and a table that fits a screen
 GROWTH = 10.0  # a rise by this factor is climbing however it came about
 STEADY_GROWTH = 3.0  # a rise by this factor is climbing when nearly every step took part in it
 STEADY = 0.8  # the share of steps that must go up for that
-SHORTEST = 4  # with fewer steps than this nothing is said
+SHORTEST = 4  # with fewer steps than this nothing is said,
+EXPLOSION = 100.0  # unless each of them rose and together by this factor
 RECENT = 3  # the end of a run is its largest of this many steps, so that one quiet step hides nothing
 
 
@@ -59,7 +60,7 @@ class Trajectory:
         longest = 0
         for name, values in (("gradient norm", self._finite("gradient_norm")), ("loss", self._finite("loss"))):
             longest = max(longest, len(values))
-            if len(values) >= SHORTEST and (said := _climbing(name, values)):
+            if len(values) > 1 and (said := _climbing(name, values)):
                 return "climbing", said
         if longest < SHORTEST:
             return "short", f"{longest} finite steps before it, too few to tell"
@@ -103,14 +104,24 @@ class Trajectory:
 
 
 def _climbing(name: str, values: list[float]) -> str | None:
-    """The sentence that says `values` climbed, or None."""
+    """The sentence that says `values` (two or more) climbed, or None."""
+    if len(values) < SHORTEST:
+        return _said(name, values, values[0], values[-1]) if _explodes(values) else None
     start = median(values[: max(2, len(values) // 2)])
     end = max(values[-RECENT:])
     factor = end / start if start > 0 else math.inf if end > 0 else 1.0
     rises = sum(b > a for a, b in _pairs(values)) / (len(values) - 1)
     if factor >= GROWTH or (factor >= STEADY_GROWTH and rises >= STEADY):
-        return f"{name} rose from {start:.4g} to {end:.4g} over the last {len(values)} steps"
+        return _said(name, values, start, end)
     return None
+
+
+def _explodes(values: list[float]) -> bool:
+    return all(b > a for a, b in _pairs(values)) and values[-1] >= EXPLOSION * values[0]
+
+
+def _said(name: str, values: list[float], start: float, end: float) -> str:
+    return f"{name} rose from {start:.4g} to {end:.4g} over the last {len(values)} steps"
 
 
 def _pairs(values: list[float]) -> Iterable[tuple[float, float]]:
