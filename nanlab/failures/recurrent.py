@@ -17,7 +17,7 @@ from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.parametrizations import orthogonal
 
 from nanlab.failures.record import record
-from nanlab.failures.run import Fix, History
+from nanlab.failures.run import Fix, History, plain_number
 
 SUSPECTS = ("exploding_gradients",)
 FIRST_BAD_STEP = 6  # at the standard knobs, the step after the first long batch
@@ -111,6 +111,12 @@ class SequenceHistory(History):
     length: list[int] = field(default_factory=list)
     radius: list[float] = field(default_factory=list)
     first_bad_time: int | None = None
+
+    def plain(self, every: int = 1) -> str:
+        """As in `History`, with the length of each sequence and three digits (the next differs between processors)."""
+        rows = list(enumerate(zip(self.length, self.loss, strict=True)))[::every]
+        lines = [f"step {step:>2}   {n:>3} numbers   loss {plain_number(loss, 3)}" for step, (n, loss) in rows]
+        return "\n".join(lines)
 
 
 def batch(length: int) -> tuple[torch.Tensor, torch.Tensor]:

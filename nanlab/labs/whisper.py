@@ -6,7 +6,8 @@ from nanlab.failures.run import first_nonfinite
 from nanlab.failures.whisper import pass_on, told
 from nanlab.labs.base import Lab
 from nanlab.labs.controls import Button, Number
-from nanlab.plots import Chart, Limit, Mark, Series, format_limit, number
+from nanlab.plots import Chart, number
+from nanlab.plots.whispers import circle
 
 _SHOUT = 20.0
 
@@ -37,13 +38,7 @@ class WhisperLab(Lab):
         return Round(times, pass_on(times, people))
 
     def chart(self, result: Round) -> Chart:
-        bad = first_nonfinite(result.heard)
-        marks = () if bad is None else (Mark(bad + 1, f"does not fit from person {bad + 1} on"),)
-        limits = (Limit(1.0, "as loud as the first"), format_limit("float32"))
-        people = range(1, len(result.heard) + 1)
-        series = (Series("loudness", result.heard, people),)
-        return Chart("How loud the message is, person by person", "person", "loudness", series, limits=limits,
-                     marks=marks, y_log=True)  # fmt: skip
+        return circle(result.times, people=len(result.heard))
 
     def sentence(self, result: Round) -> str:
         heard, bad = result.heard, first_nonfinite(result.heard)
