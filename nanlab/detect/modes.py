@@ -50,7 +50,7 @@ class Functions(TorchFunctionMode):
         finally:
             tracer.stack.pop()
         outputs = [result] if isinstance(result, Tensor) else _tensors(result)
-        if any(t.grad_fn is not None for t in outputs):
+        if torch.is_grad_enabled() and any(t.grad_fn is not None for t in outputs):  # stale views raise without it
             label_nodes(outputs, _tensors((args, kwargs)), label)
         return result
 
