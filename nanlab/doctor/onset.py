@@ -27,11 +27,16 @@ def find_onset(run: Run) -> Onset | None:
 
 
 def _values(run: Run) -> list[Onset]:
-    graded = grad_is_fault(run)
+    graded, means = grad_is_fault(run), not run.points("loss")
+    bare = means and not run.points("metric") and not run.points("metric", "loss", validation=True)
     for event in run.events:
         for value in event.values:
-            if not value.finite and matters(event, value, graded):
-                return [_spoilt_mean(run, event) or Onset(event.line, _step(run, event, value.prose), _kind(event), value.role)]
+            if value.finite:
+                continue
+            spoilt = means and value.average and value.role == "loss" and not value.validation
+            if matters(event, value, graded) or spoilt or (bare and value.role == "unnamed" and not event.trace):
+                sign = "loss" if value.role == "other" else value.role
+                return [_spoilt_mean(run, event) or Onset(event.line, _step(run, event, value.prose), _kind(event), sign)]
     return []
 
 

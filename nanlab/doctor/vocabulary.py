@@ -7,6 +7,11 @@ from functools import cache
 from importlib.resources import files
 
 REACH = 1500  # characters of a line that are matched: every pattern is bounded, and so is what it sees
+_BAD = ("nonfinite", "data", "replaced")
+_DENIED = re.compile(  # "no NaN found", "checking for NaN", "stop_on_nan: true": no report of one
+    r"\b(?:no|0|zero|without|if|for|any|never|of) (?:more )?(?:nans?|infs?|infinite|non-?finite)\b"
+    r"|(?:nans?|infs?)\b.{0,20}\b(?:check|guard|detection|filter)\w{0,3}\b|nan\w{0,10}[ =:]{1,3}(?:false|true|0\b|none)"
+)
 _NODE = re.compile(r"\b([a-z][a-z0-9_]{1,60}?)backward\d{0,2}\b|encountered in (?:jit\()?(?:jit\()?([a-z_0-9]{2,40})")
 
 
@@ -21,7 +26,9 @@ class Phrase:
     weights: dict[str, float] = field(default_factory=dict)
 
     def fits(self, low: str) -> bool:
-        return self.need in low and (self.pattern is None or self.pattern.search(low) is not None)
+        if self.need not in low or (self.signal in _BAD and _DENIED.search(low)):
+            return False
+        return self.pattern is None or self.pattern.search(low) is not None
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from nanlab.doctor.readers.values import Pair
 _STEP_WORDS = (  # the finest counter first
     "num_updates", "total_timesteps", "global_step", "global_steps", "global step", "step", "steps", "iteration", "iterations",
     "iter", "iters", "itr", "it", "update", "updates", "batch", "minibatch", "mini-batch", "batch_idx", "timestep", "timesteps", "round",
-    "i", "n_updates", "tick", "kimg",
+    "i", "n_updates", "tick", "kimg", "current_steps", "current_step", "cur_step", "current step", "up", "upd",
 )  # fmt: skip
 _RANK_OF = {word: place for place, word in enumerate(_STEP_WORDS)}
 _NO_STEP = re.compile(
-    r"skip|nan|number|\bnum[ _](?!updates)|per[ _]|max|every|warm|log|save|eval|consumed|accum|total(?!_timesteps)|optimization|"
+    r"skip|\bnan\b|number|\bnum[ _](?!updates)|per[ _]|max|every|warm|log|save|eval|consumed|accum|total(?!_timesteps)|optimization|"
     r"interval|n_(?!updates)|time(?!step)|until|decay|train_steps|remaining|keep|tokens|workers|grad"
 )
 _EPOCH = re.compile(r"(?:^|[^a-z_]|cur_|current_)(?:epoch|ep|epoch_idx|epoch no)$|/epoch$")
@@ -24,6 +24,7 @@ _RANK = re.compile(
 _RANK_OF_WORLD = re.compile(r"\] \((\d{1,4})/\d{1,4}\) ")  # icefall
 _ESPNET = re.compile(r"\b(\d{1,6})epoch:(?:train|valid)\S{0,10}?:(\d{1,9})-(\d{1,9})batch")
 _BRACKETS = re.compile(r"\[\s{0,8}(\d{1,7})(?:/\d{1,7})?\s{0,3}\]\s{0,3}\[\s{0,8}(\d{1,9})(?:/\s{0,6}\d{1,9})?\s{0,3}\]")
+_BRACKET_THEN = re.compile(r"^\s{0,4}\[\s{0,8}(\d{1,7})\]\s{1,8}(\d{1,9})\s")
 _LEADING = re.compile(r"^\s{0,8}[\[(#]?(\d{1,10})[\])]?\s{0,3}(?:/\s{0,3}\d{1,10})?\s{0,4}[:|,)\]\t -]")
 _OTHER_BAR = re.compile(
     r"download|map[: (]|filter|tokeniz|loading|scanning|caching|generating|saving|fetch|resolv|extract|preprocess|cache\b|shards|grouping", re.IGNORECASE
@@ -54,7 +55,7 @@ def counters(text: str, found: list[Pair], has_loss: bool) -> Counters:
     if named:
         result.step = int(min(named, key=lambda item: item[0])[1].number)
         return result
-    brackets = _BRACKETS.search(text)
+    brackets = _BRACKETS.search(text) or _BRACKET_THEN.match(text)
     if brackets:
         result.epoch = float(brackets[1]) if result.epoch is None else result.epoch
         result.step = int(brackets[2])
@@ -76,7 +77,7 @@ def _step_place(pair: Pair) -> int | None:
         return None
     if pair.number != int(pair.number) or "." in pair.raw or "e" in pair.raw.lower():
         return None
-    last = words[-1].lstrip("-[(#")
+    last = words[-1].strip("-[(#.")
     place = _RANK_OF.get(" ".join(words[-2:]), _RANK_OF.get(last))
     return None if place is None or _NO_STEP.search(pair.name) else place
 

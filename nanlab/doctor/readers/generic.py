@@ -15,6 +15,7 @@ _ERROR = re.compile(r"^(?:\[?rank\d{1,4}\]?:? )?(?:[A-Za-z_][\w]{0,60}\.){0,8}[A
 _HEADER = re.compile(r"^\W{0,40}(?:training |train )?(?:epoch|step|iteration|iter|batch|round)\b", re.IGNORECASE)
 _SECTION = re.compile(r"^\W{0,12}(?:begin |start |running )?(valid|eval|test)(?:ation|uation|uating|ing|ate)?\b(?! ?set)", re.IGNORECASE)
 _COUNTER_WORD = re.compile(r"\s?\b(?:global_)?(?:step|iteration|iter|epoch|batch)s?\b")
+_PERPLEXITY = re.compile(r"ppl|perplexity")
 _ALONE = re.compile(r"\b(?:global_?step|total_?timesteps|num_updates|iterations?|step)\b")
 MOST_VALUES = 300  # of one line that are kept
 
@@ -122,6 +123,8 @@ def _value(pair: Pair, validation: bool) -> Value:
     average = pair.inside or is_average(pair.name)
     if pair.number - pair.number != 0 and " " in pair.name:  # "score at iteration 100 is nan": the loss, not the counter
         pair.name = _COUNTER_WORD.sub("", pair.name).strip() or pair.name
+    if abs(pair.number) == float("inf") and _PERPLEXITY.search(pair.name):
+        return Value(pair.name, pair.number, pair.raw, "metric", validation)  # exp of a finite loss overflows early
     if abs(pair.number) == float("inf") and may_be_infinite(pair.name):
         return Value(pair.name, pair.number, pair.raw, "constant")
     return Value(pair.name, pair.number, pair.raw, role_of(pair.name), validation or is_validation(pair.name), average, pair.prose)

@@ -27,6 +27,7 @@ _FILLER = {"is", "was", "are", "to", "at", "of", "the", "a", "got", "has", "beca
            "returned", "reached", "now", "equals", "went", "turned", "after", "by", "avg"}  # fmt: skip
 _KEY = re.compile(r"\s?[=:]|-?safe\b|_")
 _KEY_AFTER = re.compile(r"[ -][a-z_]{1,20}(?: [a-z]{1,20})?\s{0,3}[:=]|\s(?:check|grad(?:ient)?s? (?:skip|count))", re.IGNORECASE)
+_DENIED = re.compile(r"\b(?:no|without|any|for|if|zero|never) $", re.IGNORECASE)
 _BEFORE_KEY = re.compile(r"(?:^|[^a-z])(?:num(?:ber)?|of|no|any|has|skip(?:ped)?|found|total|count|check|ignore)[ _]$", re.IGNORECASE)
 _BAR = re.compile("[\u2580-\u259f\u2501\u2578\u257a]")
 _PREFIX = re.compile(r"([A-Za-z]\w{0,40})\[(?=[A-Za-z])")
@@ -94,10 +95,10 @@ def _matches(text: str) -> Iterator[re.Match]:
 
 
 def _is_key(text: str, match: re.Match) -> bool:
-    if _KEY.match(text, match.end()):
-        return True
     before = text[max(0, match.start() - 12) : match.start()]
-    return bool(_KEY_AFTER.match(text, match.end()) and _BEFORE_KEY.search(before))
+    if before.rstrip(" '\"").endswith((":", "=")):
+        return False
+    return bool(_DENIED.search(before) or _KEY.match(text, match.end())) or bool(_KEY_AFTER.match(text, match.end()) and _BEFORE_KEY.search(before))
 
 
 def _prefix(gap: str, prefix: str) -> str:
@@ -111,8 +112,8 @@ def _pair(gap: str, match: re.Match, last_name: str, found: list[Pair]) -> Pair:
     inside = bool(found) and gap.strip() == "(" and found[-1].name != ""
     if inside:
         name = found[-1].name
-    elif not name and prose:
-        name = last_name
+    elif not name and (prose or gap.strip(" '\"") == ","):
+        name = last_name  # a sentence goes on, or a list does
     return Pair(name, raw, number_of(raw) or 0.0, match.start(), match.end(), bool(match["percent"]), None, inside, prose)
 
 

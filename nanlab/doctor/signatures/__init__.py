@@ -24,6 +24,7 @@ _SIGNATURES = (
     terms.validation_only,
     scaling.skips,
     scaling.zero_loss,
+    scaling.zero_gradients,
     traces.operation,
     traces.code,
     traces.forms,

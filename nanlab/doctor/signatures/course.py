@@ -51,7 +51,7 @@ def growth(found: Findings) -> Iterator[Evidence]:
     if len(values) >= 2:
         low = min(values[: max(1, len(values) - 1)])
         base, last = median(values[: max(1, (2 * len(values)) // 3)]), max(values[-2:])
-        ratio = last / max(base, low, 1e-12)
+        ratio = last / max(base, low, 1e-3) if last > 0.5 else 1.0
         rising = sum(b > a for a, b in zip(values[-5:], values[-4:], strict=False))
         lines = tuple(p.line for p in points[-4:])
         if ratio >= 1e3:
@@ -107,7 +107,7 @@ def instant_death(found: Findings) -> Iterator[Evidence]:
         return
     lines = (points[-1].line, onset.line)
     if len(points) >= FEW or (onset.step or 0) > 200:
-        yield Evidence("a calm run, dead in one record", lines, {"log_or_div_of_zero": 0.5, "bad_data": 0.5, "fp16_overflow_or_no_scaler": 0.3, "empty_reduction": 0.4, "lr_too_high": -0.7, "exploding_gradients": -0.3, "unscaled_inputs_or_targets": -1.6, "bad_init_or_uninitialised": -1.4, "unknown": 1.4})
+        yield Evidence("a calm run, dead in one record", lines, {"log_or_div_of_zero": 0.5, "bad_data": 0.5, "fp16_overflow_or_no_scaler": 0.3, "empty_reduction": 0.4, "lr_too_high": -0.4, "exploding_gradients": -0.3, "unscaled_inputs_or_targets": -1.6, "bad_init_or_uninitialised": -1.4, "unknown": 1.4})
     else:
         yield Evidence("no growth in the few records before the end", lines, {"lr_too_high": -0.1, "unscaled_inputs_or_targets": -0.7, "unknown": 0.6})
 

@@ -26,7 +26,7 @@ def learning_rate(found: Findings) -> Iterator[Evidence]:
     values = [p.value.number for p in counted][-6:]
     if len(values) >= 3 and values == sorted(values) and len(set(values)) >= 3:
         lines = tuple(p.line for p in counted[-3:])
-        yield Evidence("the learning rate was still rising when the run died", lines, {"lr_too_high": 1.3})
+        yield Evidence("the learning rate was still rising when the run died", lines, {"lr_too_high": 1.6})
     if _sweep(rates):
         yield Evidence("other learning rates change nothing", tuple(p.line for p in rates[:3]), {"lr_too_high": -2.0, "unscaled_inputs_or_targets": 0.6, "bad_data": 0.4})
 

@@ -17,8 +17,13 @@ def standing(found: Findings) -> Iterator[Evidence]:
             {"metric_only": -STRONG, "amp_warmup_skip": -STRONG, "not_nan": -STRONG},
         )
         return
-    metrics = [p.line for role in ("metric", "other", "unnamed", "state") for v in (False, True) for p in run.points(role, validation=v) if not p.value.finite]
-    metrics += [p.line for role in ("metric", "other", "state") for v in (False, True) for p in run.points(role, validation=v, average=True) if not p.value.finite]
+    metrics = [
+        p.line
+        for validation in (False, True)
+        for average in (False, True)
+        for p in run.points("metric", "other", "unnamed", "state", validation=validation, average=average)
+        if not p.value.finite and not (p.event.trace or (p.value.prose and p.value.role == "other"))
+    ]
     losses = run.points("loss") or run.points("loss", average=True)
     if metrics:
         yield Evidence("only a statistic is not finite; the losses are", tuple(sorted(set(metrics))[:4]), {"metric_only": STRONG, "not_nan": -3.0})

@@ -22,7 +22,7 @@ def one_term(found: Findings) -> Iterator[Evidence]:
     event = _onset_event(found)
     if event is None:
         return
-    values = [v for v in event.values if v.role == "loss" and not v.validation and not v.average]
+    values = [v for v in event.values if v.role == "loss" and not (v.validation or v.average or v.prose)]
     names = {v.name.split("/")[-1] for v in values}
     parts = [v for v in values if v.name.split("/")[-1] not in {"loss", "total_loss", "total loss"}] or values
     bad = [v for v in parts if not v.finite]
@@ -31,7 +31,8 @@ def one_term(found: Findings) -> Iterator[Evidence]:
         yield Evidence(f"only {', '.join(v.name for v in bad[:2])} is bad, {good[0].name} is finite", (event.line,), {"log_or_div_of_zero": 0.8, "empty_reduction": 0.8, "softmax_or_exp_overflow": 0.5, "bad_data": 0.2, "lr_too_high": -0.7, "poisoned_state": -1.0, "unscaled_inputs_or_targets": -0.5})
     infinite = [v for v in parts if v.kind == "inf"]
     for pattern, says, weights in _KINDS:
-        named = [v.name for v in (infinite if infinite and len(infinite) < len(bad) else bad) if pattern.search(v.name)]
+        candidates = infinite if infinite and len(infinite) < len(bad) else bad
+        named = [v.name for v in candidates if len(v.name.split()) <= 3 and pattern.search(v.name)]
         if named and (good or len(bad) == 1):
             yield Evidence(f"{says} is bad: {named[0]}", (event.line,), weights)
             return
