@@ -1,7 +1,8 @@
 """What anomaly mode costs: a training step with it, over the same step without, on three sizes of graph.
 
 Run: python benchmarks/anomaly.py [--rounds 30]. Steps alternate in one process, on one thread; the ratio is that of
-the medians. Behind the figures of lesson 03.
+the medians. A second table takes chains of n sines of m numbers apart: cost a node against cost an element. Behind the
+figures of lesson 03.
 """
 
 import argparse
@@ -31,6 +32,19 @@ def measure(loss: Callable[[], torch.Tensor], rounds: int) -> tuple[float, float
     return tuple(statistics.median(column) for column in zip(*times, strict=True))
 
 
+def chain(nodes: int, elements: int) -> Callable[[], torch.Tensor]:
+    """A loss whose backward graph is a chain of `nodes` sines of `elements` numbers."""
+    start = torch.ones(elements, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        value = start
+        for _ in range(nodes):
+            value = value.sin()
+        return value.sum()
+
+    return loss
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=30)
@@ -45,6 +59,10 @@ def main() -> None:
         plain, stacks, whole = measure(loss, rounds)
         ratios = f"{stacks / plain:>11.2f}x {whole / plain:>5.2f}x"
         print(f"{name:30} {checks:>6} {1e3 * plain:>7.2f} ms {ratios} {1e6 * (whole - plain) / checks:>11.1f}")
+    for nodes, elements in ((10, 100), (100, 100), (1000, 100), (100, 10_000), (100, 1_000_000)):
+        plain, stacks, whole = measure(chain(nodes, elements), max(5, rounds // (1 + elements // 100_000)))
+        name, ratios = f"{nodes} sines of {elements} numbers", f"{stacks / plain:>11.2f}x {whole / plain:>5.2f}x"
+        print(f"{name:30} {nodes + 1:>6} {1e3 * plain:>7.2f} ms {ratios} {1e6 * (whole - plain) / (nodes + 1):>11.1f}")
 
 
 if __name__ == "__main__":
