@@ -36,7 +36,7 @@ def generate(root: Path, *, check: bool = False) -> list[Path]:
     Exercises whose solution is gone are returned too (and removed). With `check`, nothing is written.
     """
     stale = []
-    solutions = sorted((root / "solutions").rglob("*.ipynb"))
+    solutions = files.find(root, "solutions")
     for solution in solutions:
         notebook = files.read(solution)
         mark(notebook)
@@ -92,7 +92,7 @@ def _ask(region: re.Match) -> str:
 
 def _orphans(root: Path, solutions: list[Path], check: bool) -> list[Path]:
     wanted = {path.relative_to(root / "solutions") for path in solutions}
-    found = sorted((root / "exercises").rglob("*.ipynb"))
+    found = files.find(root, "exercises")
     orphans = [path for path in found if path.relative_to(root / "exercises") not in wanted]
     for path in orphans:
         if not check:

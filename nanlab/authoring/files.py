@@ -12,6 +12,12 @@ KEPT_METADATA = {"tags", "nbgrader", "jupyter", "editable", "deletable"}  # the 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
+def find(root: Path, *rooms: str) -> list[Path]:
+    """The notebooks in the folders `rooms` of the repository at `root`, in order, an editor's own copies left out."""
+    found = [path for room in rooms for path in (root / room).rglob("*.ipynb")]
+    return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(root).parts))
+
+
 def read(path: Path) -> NotebookNode:
     """The notebook at `path`, as version 4.5 (which has cell ids). Raises ValueError when it is no notebook."""
     try:

@@ -9,7 +9,7 @@ from nbformat import NotebookNode
 from nanlab.authoring import exercises, files
 
 ROOT = Path(__file__).resolve().parents[2]
-SOLUTIONS = sorted((ROOT / "solutions").rglob("*.ipynb"))
+SOLUTIONS = files.find(ROOT, "solutions")
 CLEAR = re.compile(r"not yet|NotImplementedError: \w+|hint:")  # what a check says, or what the stub asks for
 
 each = pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda p: p.relative_to(ROOT / "solutions").as_posix())

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from nanlab.authoring import files
+
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = sorted(path for room in ("notebooks", "solutions") for path in (ROOT / room).rglob("*.ipynb"))
+NOTEBOOKS = files.find(ROOT, "notebooks", "solutions")
 FOLDERS = sorted({path.parent for path in NOTEBOOKS})
 SETTINGS = ("as-is", "plain-cpu", "avx2")
 

@@ -10,8 +10,7 @@ from nanlab.authoring import files, links
 from nanlab.authoring.lint import lint
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("notebooks", "solutions", "exercises")
-NOTEBOOKS = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.ipynb"))
+NOTEBOOKS = files.find(ROOT, "notebooks", "solutions", "exercises")
 _LINK = re.compile(r"\]\(\s*([^)\s]+)")
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -1,0 +1,152 @@
+"""Labs and questions in a real JupyterLab: by keyboard alone, with a live picture, a sentence, and no axe violation."""
+
+import nbformat
+import pytest
+from playwright.sync_api import expect
+
+from nanlab.course.start import QUESTIONS
+
+CELLS = (
+    "from nanlab import predict\nfrom nanlab.labs import ExplosionLab, LogLab\nExplosionLab()",
+    'predict("02.third_loss")',
+    "LogLab()",
+    "from nanlab.course.start import choose_track\nchoose_track()",
+)
+LOG = "step 1 loss 2.31\nstep 2 loss 2.30\nstep 3 loss nan\n"
+
+
+@pytest.fixture(scope="module")
+def shown(jupyter, open_notebook):
+    """A notebook with a lab, a question, the box for a log and the track chooser, run from top to bottom."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, jupyter.root / "live.ipynb")
+    opened = open_notebook("live.ipynb")
+    opened.run_all()
+    expect(opened.panel.locator("svg[role=img]")).to_be_visible()
+    return opened
+
+
+@pytest.fixture
+def lab(shown):
+    """The lab, back at its first settings."""
+    shown.panel.get_by_role("button", name="No fix").click()
+    expect(_sentence(shown)).to_contain_text("At step 3")
+    return shown
+
+
+def _sentence(shown):
+    return shown.panel.locator(".nanlab-sentence").first
+
+
+def _picture(shown):
+    return shown.panel.locator("svg[role=img]").first
+
+
+def _press_into(shown, field, text):
+    field.focus()
+    shown.page.keyboard.press("Control+A")
+    shown.page.keyboard.type(text)
+
+
+@pytest.mark.parametrize("label", ["learning rate", "input scale"])
+def test_typing_into_a_number_field_changes_picture_and_sentence(lab, label):
+    before = _picture(lab).get_attribute("aria-label")
+    _press_into(lab, lab.panel.get_by_role("textbox", name=label), {"learning rate": "0.001"}.get(label, "1"))
+    expect(_sentence(lab)).to_contain_text("Every value stays finite")
+    assert _picture(lab).get_attribute("aria-label") != before
+
+
+@pytest.mark.parametrize(
+    ("label", "key", "told"),
+    [("number format", "bf16", "bf16 max"), ("then divide inputs by", "10", "At step 6 the first value")],
+)
+def test_choosing_from_a_list_by_key_changes_picture_and_sentence(lab, label, key, told):
+    before = _picture(lab).get_attribute("aria-label")
+    lab.panel.get_by_role("combobox", name=label).focus()
+    lab.page.keyboard.type(key)
+    expect(_sentence(lab)).to_contain_text(told)
+    assert _picture(lab).get_attribute("aria-label") != before
+
+
+@pytest.mark.parametrize(("sign", "rate"), [("−", "0.03"), ("+", "0.3")])
+def test_the_steppers_work_by_keyboard(lab, sign, rate):
+    lab.panel.get_by_role("button", name=sign, exact=True).first.focus()
+    lab.page.keyboard.press("Enter")
+    expect(lab.panel.get_by_role("textbox", name="learning rate")).to_have_value(rate)
+
+
+@pytest.mark.parametrize(
+    ("button", "told"),
+    [
+        ("Lower the learning rate", "This fix cures it"),
+        ("Scale the inputs before", "This fix cures it"),
+        ("Divide the inputs by 10 after", "This fix does not cure it"),
+    ],
+)
+def test_each_fix_is_tried_by_keyboard_and_judged(lab, button, told):
+    lab.panel.get_by_role("button", name=button).focus()
+    lab.page.keyboard.press("Enter")
+    expect(_sentence(lab)).to_contain_text(told)
+
+
+def test_an_invalid_entry_is_answered_beside_the_field_and_the_picture_stays(lab):
+    before = _picture(lab).evaluate("element => element.outerHTML")
+    field = lab.panel.get_by_role("textbox", name="learning rate")
+    _press_into(lab, field, "fast")
+    message = lab.panel.locator(".nanlab-message.nanlab-bad")
+    expect(message).to_have_text("“fast” is not a number")
+    beside, box = message.bounding_box(), field.bounding_box()
+    assert abs(beside["x"] - box["x"]) < 40 and 0 <= beside["y"] - box["y"] < 60
+    assert _picture(lab).evaluate("element => element.outerHTML") == before
+    _press_into(lab, field, "0.1")
+    expect(message).to_have_count(0)
+
+
+def test_a_question_is_answered_by_keyboard_and_the_reasons_are_folded(shown):
+    question = shown.panel.locator(".nanlab-predict").first
+    question.get_by_role("radio").first.focus()
+    shown.page.keyboard.press("Space")
+    question.get_by_role("button", name="Commit").focus()
+    shown.page.keyboard.press("Enter")
+    expect(question.get_by_text("Committed:")).to_be_visible()
+    expect(question.get_by_role("radio").first).to_be_disabled()
+    reason = question.locator("details p").first
+    expect(reason).to_be_hidden()
+    question.locator("summary").focus()
+    shown.page.keyboard.press("Enter")
+    expect(reason).to_be_visible()
+
+
+def test_a_pasted_log_is_diagnosed(shown):
+    area = shown.panel.get_by_role("textbox", name="log")
+    area.focus()
+    shown.page.keyboard.insert_text(LOG)
+    shown.panel.get_by_role("button", name="Diagnose").focus()
+    shown.page.keyboard.press("Enter")
+    expect(shown.panel.get_by_text("line 3").first).to_be_visible()
+
+
+def test_four_lists_suggest_a_track_by_keyboard(shown):
+    lists = shown.panel.locator(".nanlab-start select")
+    for n in range(4):
+        lists.nth(n).focus()
+        shown.page.keyboard.type(QUESTIONS[n][1][1])
+    expect(shown.panel.get_by_text("Suggested:")).to_contain_text("developer")
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_axe_finds_nothing_serious_in_the_outputs(shown, theme):
+    shown.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+    expect(shown.page.locator("body")).to_have_attribute("data-jp-theme-name", theme)
+    shown.page.wait_for_timeout(500)
+    assert shown.accessibility() == []
+
+
+def test_nothing_is_cut_off_in_a_window_of_800_pixels(shown):
+    shown.page.set_viewport_size({"width": 800, "height": 900})
+    shown.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    shown.page.wait_for_timeout(500)
+    for output in shown.panel.locator(".jp-OutputArea-output").all():
+        wide, shown_width = output.evaluate("element => [element.scrollWidth, element.clientWidth]")
+        assert wide <= shown_width + 1, output.inner_text()[:80]

@@ -1,0 +1,37 @@
+"""The start page and every lesson, as a learner meets them: open, run all, read, no barrier on the way."""
+
+from pathlib import Path
+
+import pytest
+
+from nanlab.authoring import files
+
+ROOT = Path(__file__).resolve().parents[2]
+LESSONS = [path.relative_to(ROOT).as_posix() for path in files.find(ROOT, "notebooks")]
+
+each = pytest.mark.parametrize("path", LESSONS)
+
+
+@pytest.fixture
+def lesson(path: str, open_notebook):
+    """The lesson, open; its kernel ends with the test."""
+    notebook = open_notebook(path)
+    yield notebook
+    notebook.close()
+
+
+@each
+def test_a_lesson_runs_in_the_browser(path: str, lesson):
+    """Before anything runs the stored outputs show; then every cell runs, and only announced errors come."""
+    stored = [cell for cell in files.read(ROOT / path).cells if cell.cell_type == "code" and cell.outputs]
+    for cell in stored:
+        output = lesson.output(cell.id)
+        assert output.inner_text().strip() or output.locator("img, svg").count(), f"cell '{cell.id}' shows nothing"
+    lesson.run_all()
+    for cell in lesson.outputs():
+        failed = [output["ename"] for output in cell["outputs"] if output["output_type"] == "error"]
+        assert not failed or "raises-exception" in cell["tags"], f"cell '{cell['id']}' raised {failed}"
+    assert lesson.panel.get_by_text("Error displaying widget").count() == 0
+    assert lesson.panel.get_by_text("Loading widget").count() == 0
+    assert lesson.accessibility() == []
+    assert lesson.errors == []
