@@ -3,6 +3,7 @@
 from nanlab.labs.base import Lab
 from nanlab.labs.controls import Button, Choice, Number
 from nanlab.labs.explosion import ExplosionLab
+from nanlab.labs.half import HalfLab
 from nanlab.labs.logs import LogLab
 from nanlab.labs.number import NumberLab
 from nanlab.labs.padding import PaddingLab
@@ -14,6 +15,7 @@ __all__ = [
     "Button",
     "Choice",
     "ExplosionLab",
+    "HalfLab",
     "Lab",
     "LogLab",
     "Number",

@@ -1,0 +1,106 @@
+import math
+
+import pytest
+import torch
+
+from nanlab import suspects
+from nanlab.failures import half
+from nanlab.failures.half_gradients import activation_gradients
+
+cures = pytest.mark.parametrize("fix", [f for f in half.FIXES if f.cures], ids=lambda f: f.name)
+wrong = pytest.mark.parametrize("fix", [f for f in half.FIXES if not f.cures], ids=lambda f: f.name)
+
+
+def exact(steps: int = 100) -> float:
+    return half.run(dtype=torch.float64, steps=steps).loss[-1]
+
+
+def test_the_standard_run_overflows_in_its_first_forward_pass():
+    history = half.run()
+    assert (history.first_bad_step, history.first_bad_where) == (half.FIRST_BAD_STEP, half.FIRST_BAD_WHERE)
+    assert history.largest_activation[0] == math.inf
+
+
+def test_the_value_that_overflows_is_the_square_and_not_what_is_squared():
+    torch.manual_seed(0)
+    inputs, _, first, last = half._setup(300.0, 0, torch.float16)
+    with half.autocast(torch.float16):
+        squares, _ = half.forward(inputs, first, last, 300.0, False)
+        hidden = first(inputs)
+    assert hidden.isfinite().all()
+    assert squares.isinf().any() and not squares.isnan().any()
+    assert (hidden.double().square()[squares.isinf()] >= 65520).all()
+
+
+@cures
+def test_each_cure_works_alone_and_agrees_with_float64(fix):
+    history = half.run(**fix.knobs, steps=100)
+    assert history.finite and history.moved
+    assert history.loss[-1] == pytest.approx(exact(), rel=0.05)
+
+
+@wrong
+def test_a_wrong_fix_leaves_the_overflow(fix):
+    history = half.run(**fix.knobs)
+    assert (history.first_bad_step, history.first_bad_where) == (0, "activation")
+
+
+def test_a_grad_scaler_skips_every_step_and_halves_for_ever():
+    history = half.run(scaler=True, steps=20)
+    assert history.scales == [2.0 ** (16 - step) for step in range(21)]
+    assert history.skipped == 20
+    assert not history.moved
+
+
+def test_the_scale_reaches_zero_after_166_steps():
+    history = half.run(scaler=True, steps=170)
+    assert history.scales.index(0.0) == 166
+
+
+def test_a_small_loss_weight_leaves_no_gradient_in_fp16_and_the_weights_stay():
+    history = half.run(**half.UNDERFLOW)
+    assert history.finite
+    assert history.zero_share[0] == 1.0
+    assert not history.moved
+
+
+def test_the_same_weight_changes_nothing_in_fp32():
+    history = half.run(**half.UNDERFLOW, dtype=torch.float32, steps=100)
+    assert history.loss[-1] == pytest.approx(exact(), rel=1e-3)
+
+
+@pytest.mark.parametrize("fix", half.UNDERFLOW_FIXES, ids=lambda f: f.name)
+def test_what_cures_the_underflow_agrees_with_float64_and_what_does_not_moves_nothing(fix):
+    history = half.run(**{**half.UNDERFLOW, **fix.knobs}, steps=100)
+    assert history.moved is fix.cures
+    if fix.cures:
+        assert history.loss[-1] == pytest.approx(exact(), rel=0.05)
+
+
+def test_a_scale_that_is_too_large_at_the_start_settles_after_four_skips():
+    history = half.run(loss_weight=10, divide_first=True, scaler=True, steps=30)
+    assert history.skipped == 4
+    assert history.scales[4:] == [4096.0] * 27
+    assert history.moved
+
+
+def test_activation_gradients_are_kept_and_leave_the_random_state_alone():
+    before = torch.get_rng_state()
+    gradients = activation_gradients(50)
+    assert gradients.shape == (66560,)
+    assert activation_gradients(50) is gradients
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_more_training_puts_more_gradients_below_fp16():
+    lost = [(g[g != 0].half() == 0).double().mean().item() for g in map(activation_gradients, (0, 50, 200))]
+    assert lost == sorted(lost)
+    assert 0.25 < lost[-1] < 0.32
+
+
+def test_every_fix_changes_one_knob():
+    assert all(len(fix.knobs) == 1 for fix in (*half.FIXES, *half.UNDERFLOW_FIXES))
+
+
+def test_the_suspects_it_names_are_in_the_table():
+    assert [suspects.get(name).name for name in half.SUSPECTS] == list(half.SUSPECTS)
