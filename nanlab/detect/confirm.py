@@ -11,7 +11,7 @@ from torch import nn
 
 from nanlab.detect import twins
 from nanlab.detect.hunt import Stop, eager, watched_step
-from nanlab.detect.patch import PatchCalls, PatchOperations, Target
+from nanlab.detect.patch import PatchCalls, PatchOperations, Target, calls_patched
 from nanlab.detect.report import Report
 from nanlab.detect.putback import keep
 from nanlab.detect.sources import Sources
@@ -85,12 +85,13 @@ def _interventions(report: Report, trial: Trial) -> Iterator[str]:
 def patched(report: Report, trial: Trial) -> bool:
     """Whether the step is finite once the operand before the origin is mended."""
     if report.form in ("nan_in", "inf_in"):
-        return bool(trial.finite(_mended_tensors(trial)))
+        if trial.finite(_mended_tensors(trial)):
+            return True
     target = report.target
     if not isinstance(target, Target):
         return False
     for mode in (PatchCalls(target, False), PatchOperations(target), PatchCalls(target, True)):
-        if trial.finite(mode) and mode.count:
+        if trial.finite(calls_patched(mode) if isinstance(mode, PatchCalls) else mode) and mode.count:
             return True
     return False
 

@@ -25,7 +25,7 @@ def where(tracer: Tracer, origin: Origin, found: Slice, sink: str) -> str:
     event = origin.event
     if event.kind == "external":
         return STATE.get(event.source_kind) or ("input" if _enters_model(tracer, origin, found) else "target")
-    if event.phase == "backward":
+    if event.phase == "backward" or (sink == "gradient" and event.phase == "forward"):
         return "gradient"
     if event.phase == "optimizer" or sink in ("weights", "optimizer_state"):
         return "optimizer_state" if event.writes.startswith("state") or sink == "optimizer_state" else "weights"
@@ -54,7 +54,7 @@ def _enters_model(tracer: Tracer, origin: Origin, found: Slice) -> bool:
     reader = origin.reader
     if reader is not None and reader.with_graph and not _in_model(tracer, reader):
         return False
-    return any(_in_model(tracer, e) for e in found.events if e.phase == "forward" and e.kind == "op")
+    return any(_in_model(tracer, e) for e in found.events if e.kind == "op")
 
 
 def op_name(origin: Origin) -> str:

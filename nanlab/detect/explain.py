@@ -42,6 +42,7 @@ def explain(tracer: Tracer, sink: str, bad: list[Tensor], *, step: int = 0, mode
 
 def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
     origin = found.origins[0]
+    origin = hidden(found, sink) or origin
     event, at = origin.event, origin.at
     place, module = event.reader or (at.place, at.module)
     form = form_of(event)
@@ -68,6 +69,16 @@ def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
         target=Target(place, at.call.name if at.call else None, at.op, at.phase) if place else None,
         notes=notes(event, at, found, sink),
     )
+
+
+def hidden(found: Slice, sink: str) -> Origin | None:
+    """Where the loss is finite, a bad value of the forward pass was masked, and it is backward that brings it in: then
+    the origin is the backward of the operation that made it. None where this is not the case."""
+    event = found.origins[0].event
+    if sink != "gradient" or event.kind != "op" or event.phase != "forward":
+        return None
+    backward = (e for e in found.events if e.phase == "backward" and e.nan_birth and e.place == event.place)
+    return next((Origin(e) for e in backward), None)
 
 
 def form_of(event: Event) -> str:

@@ -8,7 +8,8 @@ the program stands for (inside attention, inside an optimizer) are mended where 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from nanlab.detect import safe
 from nanlab.detect.labels import Place, place_of, user_frame
+from nanlab.detect.modes import keep_on_in_backward
+from nanlab.detect.record import UNWRITTEN
 from nanlab.detect.values import bad_mask
 
 
@@ -41,16 +44,21 @@ class PatchCalls(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if getattr(func, "__name__", "") == self.target.call and self._here():
-            args, kwargs = self._mended(func, args, kwargs)
+        if getattr(func, "__name__", "") == self.target.call and self.here():
+            args, kwargs = self.mended(func, args, kwargs)
         return func(*args, **kwargs)
 
-    def _here(self) -> bool:
+    def here(self) -> bool:
+        """Whether the program stands on the target's line; to be called from what torch called."""
         frame, _ = user_frame(sys._getframe(2))
         return place_of(frame) == self.target.place
 
-    def _mended(self, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        name = self.target.call or ""
+    def mended(self, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments, mended where the call is in trouble."""
+        name, tensors = self.target.call or "", safe.floats(args, kwargs)
+        if any(torch._C._functorch.is_functorch_wrapped_tensor(t) for t in tensors):  # cannot be tried on its own
+            self.count += 1
+            return safe.replace(args, kwargs, {id(t): safe.tame(t, name) for t in tensors if self.whole})
         masks = trouble(func, args, kwargs)
         if masks is None:
             return args, kwargs
@@ -58,10 +66,32 @@ class PatchCalls(TorchFunctionMode):
         special = mend_counts(func, args, kwargs, name)
         if special is not None:
             return special
-        tensors = safe.floats(args, kwargs)
+        if "div" in name:
+            args, kwargs = nonzero_divisor(args, kwargs)
         if self.whole or not any(bool(m.any()) for m in masks):
             return safe.replace(args, kwargs, {id(t): safe.tame(t, name) for t in tensors})
         return safe.replace(args, kwargs, {id(t): safe.repaired(t, m, name) for t, m in zip(tensors, masks, strict=True)})
+
+
+@contextmanager
+def calls_patched(mode: PatchCalls) -> Iterator[PatchCalls]:
+    """Turns `mode` on, for what the backward engine runs and for custom functions too."""
+    plain = torch.autograd.Function.__dict__["apply"]
+
+    def apply(cls, *args, **kwargs):
+        call = plain.__get__(None, cls)
+        if cls.__name__ == mode.target.call and mode.here():
+            args, kwargs = mode.mended(call, args, kwargs)
+        return call(*args, **kwargs)
+
+    leave = keep_on_in_backward(mode)
+    torch.autograd.Function.apply = classmethod(apply)
+    try:
+        with mode:
+            yield mode
+    finally:
+        torch.autograd.Function.apply = plain
+        leave()
 
 
 def trouble(func: Callable, args: tuple, kwargs: dict) -> list[Tensor] | None:
@@ -117,6 +147,17 @@ def mend_counts(func: Callable, args: tuple, kwargs: dict, name: str) -> tuple[t
     return None
 
 
+def nonzero_divisor(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """Ones for the zeros of a divisor that is an integer or a tensor of integers."""
+
+    def one(value: object) -> object:
+        if isinstance(value, Tensor) and not value.is_floating_point() and not value.is_complex():
+            return torch.where(value == 0, torch.ones_like(value), value)
+        return 1 if isinstance(value, int | float) and value == 0 else value
+
+    return (args[0], *map(one, args[1:])), {k: one(v) for k, v in kwargs.items()}
+
+
 class PatchOperations(TorchDispatchMode):
     """Mends the operands of the target operation where it runs, each time its result would not be finite; in place, so
     that whatever was saved for backward is mended too."""
@@ -135,6 +176,9 @@ class PatchOperations(TorchDispatchMode):
         kwargs = kwargs or {}
         if func.__name__.split(".")[0] != self.target.op or not self._here():
             return func(*args, **kwargs)
+        if self.target.op in UNWRITTEN:
+            self.count += 1
+            return func(*args, **kwargs).zero_()
         inputs = safe.floats(args, kwargs)
         before = {id(t): t.detach().clone() for t in inputs}
         result = func(*args, **kwargs)
