@@ -14,7 +14,10 @@ import tempfile
 import time
 from pathlib import Path
 
-RECORD = "2026-01-05 10:{m:02d}:{s:02d} INFO trainer: step {n} | loss {loss:.4f} | grad_norm {norm:.3f} | lr 3.0e-04 | {tps} tok/s\n"
+RECORD = (
+    "2026-01-05 10:{m:02d}:{s:02d} INFO trainer: step {n} | loss {loss:.4f} | grad_norm {norm:.3f} | lr "
+    "3.0e-04 | {tps} tok/s\n"
+)
 HEALTHY = 0.98  # share of the file before the first NaN
 
 
@@ -28,7 +31,9 @@ def write(path: Path, megabytes: int) -> int:
                 step += 1
                 bad = step if bad < 0 and size > HEALTHY * megabytes * 1e6 else bad
                 loss, norm = (float("nan"),) * 2 if bad > 0 else (2.5 + step % 97 / 500, 0.8 + step % 31 / 100)
-                block.append(RECORD.format(m=step // 60 % 60, s=step % 60, n=step, loss=loss, norm=norm, tps=41000 + step % 400))
+                block.append(
+                    RECORD.format(m=step // 60 % 60, s=step % 60, n=step, loss=loss, norm=norm, tps=41000 + step % 400)
+                )
             text = "".join(block)
             size += len(text)
             file.write(text)

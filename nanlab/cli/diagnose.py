@@ -1,4 +1,4 @@
-"""``nanlab diagnose``: reads the log of a run that died and says what fits, on which lines' evidence, and what to run next."""
+"""``nanlab diagnose``: reads the log of a run that died and ranks the suspects, with the lines that speak for each."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,12 @@ class Unreadable(click.ClickException):
 
 @click.command("diagnose")
 @click.argument("log", default="-", metavar="FILE")
-@click.option("--json", "json_path", metavar="OUT", help="Also write the answer as JSON to OUT; - writes it to standard output instead of the report.")
+@click.option(
+    "--json",
+    "json_path",
+    metavar="OUT",
+    help="Also write the answer as JSON to OUT; - writes it to standard output instead of the report.",
+)
 @click.option("--plain", is_flag=True, help="No colour and no table: the same text on every terminal.")
 def command(log: str, json_path: str | None, plain: bool) -> int:
     """Read a training log (FILE, or - for standard input; gzip is unpacked) on this machine and rank the suspects.

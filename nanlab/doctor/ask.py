@@ -6,23 +6,35 @@ from nanlab.doctor.weigh import Ranked
 MOST = 2
 _HUNT = "nanlab hunt train.py  (names the line, the operation and the batch of the first non-finite value)"
 _TESTS = {  # what a run with one change would show
-    "lr_too_high": "Run the same steps with a tenth of the learning rate, same seed: if it is the rate, the loss no longer grows.",
-    "unscaled_inputs_or_targets": "Print x.mean(), x.std(), y.mean(), y.std() of the first batch: hundreds mean unscaled data.",
-    "fp16_overflow_or_no_scaler": "Run the same steps in float32 (autocast off, or precision 32), or in bf16: if it is fp16, they stay finite.",
-    "exploding_gradients": "Print torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9) each step: a norm that grows step over step is an explosion.",
-    "bad_data": "Check torch.isfinite(x).all(), torch.isfinite(y).all() and the range of the labels for every batch, without training.",
-    "empty_reduction": "Print how many targets take part in the loss in each batch: (y != -100).sum(), mask.sum(), len(boxes).",
+    "lr_too_high": "Run the same steps with a tenth of the learning rate, same seed: if it is the rate, the loss "
+                   "no longer grows.",
+    "unscaled_inputs_or_targets": "Print x.mean(), x.std(), y.mean(), y.std() of the first batch: hundreds mean "
+                                  "unscaled data.",
+    "fp16_overflow_or_no_scaler": "Run the same steps in float32 (autocast off, or precision 32), or in bf16: if "
+                                  "it is fp16, they stay finite.",
+    "exploding_gradients": "Print torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9) each step: a norm that "
+                           "grows step over step is an explosion.",
+    "bad_data": "Check torch.isfinite(x).all(), torch.isfinite(y).all() and the range of the labels for every "
+                "batch, without training.",
+    "empty_reduction": "Print how many targets take part in the loss in each batch: (y != -100).sum(), mask.sum(), "
+                       "len(boxes).",
     "fully_masked_attention": "Print (~mask).sum(-1).min(): 0 means that some query sees no key at all.",
     "softmax_or_exp_overflow": "Print logits.abs().max() each step: above 88 in float32, or 11 in fp16, exp overflows.",
-    "poisoned_state": "python -c \"import torch, nanlab; print(nanlab.audit(torch.load('checkpoint.pt', map_location='cpu')))\"  (looks for NaN in weights, buffers and optimizer state)",
+    "poisoned_state": "python -c \"import torch, nanlab; print(nanlab.audit(torch.load('checkpoint.pt', "
+                      "map_location='cpu')))\"  (looks for NaN in weights, buffers and optimizer state)",
     "bad_init_or_uninitialised": "Before the first step: print(nanlab.audit(model)), twice with different seeds.",
-    "distributed_one_rank": "Print the loss on every rank before the reduction; then run that rank's batch in one process.",
-    "hardware_or_kernel_bug": "Run the failing step in eager mode with attn_implementation='eager', then on the CPU: if it is the kernel, those are finite.",
+    "distributed_one_rank": "Print the loss on every rank before the reduction; then run that rank's batch in "
+                            "one process.",
+    "hardware_or_kernel_bug": "Run the failing step in eager mode with attn_implementation='eager', then on the "
+                              "CPU: if it is the kernel, those are finite.",
     "log_or_div_of_zero": _HUNT,
     "hidden_gradient": _HUNT,
     "cancellation": "Run the failing step in float64: a cancellation goes away, 0/0 stays.",
 }  # fmt: skip
-_PASTE = "Paste the lines before the first NaN (ten records with loss, gradient norm and learning rate): growth or a calm run tells the causes apart."
+_PASTE = (
+    "Paste the lines before the first NaN (ten records with loss, gradient norm and learning rate): growth or "
+    "a calm run tells the causes apart."
+)
 
 
 def ask_for(verdict: str, suspects: tuple[Ranked, ...], found: Findings) -> tuple[str, ...]:
@@ -32,7 +44,12 @@ def ask_for(verdict: str, suspects: tuple[Ranked, ...], found: Findings) -> tupl
     if not suspects:
         return ("Paste the log from the start of the run to the first NaN.",)
     wanted = []
-    if suspects[0].score < 0.8 and not found.before and (found.onset is None or found.onset.step not in {0, 1}) and not found.run.operation():
+    if (
+        suspects[0].score < 0.8
+        and not found.before
+        and (found.onset is None or found.onset.step not in {0, 1})
+        and not found.run.operation()
+    ):
         wanted.append(_PASTE)
     wanted += [_TESTS[suspect.name] for suspect in suspects[:2] if suspect.name in _TESTS]
     wanted.append(_HUNT)

@@ -26,7 +26,9 @@ _NAMED = re.compile(
 _BEARER = re.compile(r"(\b(?:bearer|basic)\s{1,3})([A-Za-z0-9._~+/=-]{12,})", re.IGNORECASE)
 _LOGIN = re.compile(r"(://)[^\s/@:]{1,128}:[^\s/@]{1,256}@")
 _HEX_KEY = re.compile(r"\b[0-9a-f]{40}\b")  # a W&B key, and a commit's name: both may go
-_HOME = re.compile(r"(/(?:home|Users|mnt/home|nfs/home|data/home|gpfs/home)/)[^/\s'\":]{1,64}|([A-Za-z]:\\Users\\)[^\\\s'\"]{1,64}")
+_HOME = re.compile(
+    r"(/(?:home|Users|mnt/home|nfs/home|data/home|gpfs/home)/)[^/\s'\":]{1,64}|([A-Za-z]:\\Users\\)[^\\\s'\"]{1,64}"
+)
 _ROOT = re.compile(r"(?<![\w/])/root(?=/)")
 
 

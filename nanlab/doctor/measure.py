@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 
 from nanlab.doctor.diagnosis import Diagnosis, diagnose
@@ -78,10 +79,10 @@ def right_steps(found: list[Case]) -> float:
 
 
 def calibration(found: list[Case], edges: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)) -> list[Bin]:
-    """The first suspects by score: of those with a score near 0.7, seven in ten should be right. Empty bins are left out."""
+    """The first suspects by score: of those near 0.7, seven in ten should be right. Empty bins are left out."""
     pairs = [(c.answer.suspects[0].score, c.names[0] == c.primary) for c in found if c.answer.suspects]
     bins = []
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         inside = [(s, ok) for s, ok in pairs if low <= s < high or (high == edges[-1] and s == high)]
         if inside:
             n = len(inside)

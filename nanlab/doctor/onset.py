@@ -36,7 +36,9 @@ def _values(run: Run) -> list[Onset]:
             spoilt = means and value.average and value.role == "loss" and not value.validation
             if matters(event, value, graded) or spoilt or (bare and value.role == "unnamed" and not event.trace):
                 sign = "loss" if value.role == "other" else value.role
-                return [_spoilt_mean(run, event) or Onset(event.line, _step(run, event, value.prose), _kind(event), sign)]
+                return [
+                    _spoilt_mean(run, event) or Onset(event.line, _step(run, event, value.prose), _kind(event), sign)
+                ]
     return []
 
 
@@ -97,7 +99,9 @@ def _step(run: Run, event: Event, prose: bool) -> int | None:
     if event.counted or not prose or event.step is None:
         return event.step
     healthy = any(
-        e.block == event.block and e.line < event.line and any(v.role == "loss" and v.finite and not v.validation for v in e.values)
+        e.block == event.block
+        and e.line < event.line
+        and any(v.role == "loss" and v.finite and not v.validation for v in e.values)
         for e in _near(run, event)
     )
     return event.step + 1 if healthy else event.step
@@ -109,7 +113,11 @@ def _near(run: Run, event: Event) -> list[Event]:
 
 def _kind(event: Event) -> str:
     """NaN or inf: what the total loss shows, else the worse of what the line shows."""
-    total = [v for v in event.values if v.role == "loss" and not v.finite and v.name.split("/")[-1] in {"loss", "total_loss", "total loss"}]
+    total = [
+        v
+        for v in event.values
+        if v.role == "loss" and not v.finite and v.name.split("/")[-1] in {"loss", "total_loss", "total loss"}
+    ]
     bad = total or [v for v in event.values if not v.finite and v.role != "metric"]
     return "nan" if any(v.kind == "nan" for v in bad) else "inf"
 

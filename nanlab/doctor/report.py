@@ -53,7 +53,8 @@ def advice(suspect: "Ranked") -> dict[str, str]:
     row = get(suspect.name)
     return {
         "fix": row.fix,
-        "verify": "Change this one thing, restart from a clean state, and see the symptom gone within one validation pass.",
+        "verify": "Change this one thing, restart from a clean state, and see the symptom gone within one "
+        "validation pass.",
         "wrong_fix": f"{row.wrong_fix} {row.hides}",
         "lesson": row.lesson,
     }
@@ -80,7 +81,9 @@ def rows(answer: "Diagnosis") -> list[dict]:
 
 def quoted(answer: "Diagnosis") -> list[tuple[int, str]]:
     """The lines that the first suspect's evidence names, and the first bad one."""
-    wanted = set() if not answer.suspects else {n for piece in answer.suspects[0].because[:PIECES] for n in piece.lines[:3]}
+    wanted = (
+        set() if not answer.suspects else {n for piece in answer.suspects[0].because[:PIECES] for n in piece.lines[:3]}
+    )
     if answer.first_bad_line is not None:
         wanted.add(answer.first_bad_line)
     return [(line, answer.quotes[line]) for line in sorted(wanted) if line in answer.quotes][:8]

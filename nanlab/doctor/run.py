@@ -85,4 +85,14 @@ class Run:
 
 def _is_total(name: str) -> bool:
     last = name.split("/")[-1]
-    return last in {"loss", "total_loss", "total loss", "train_loss", "train loss", "lm loss", "training loss", "loss_total", "cost"}
+    return last in {
+        "loss",
+        "total_loss",
+        "total loss",
+        "train_loss",
+        "train loss",
+        "lm loss",
+        "training loss",
+        "loss_total",
+        "cost",
+    }

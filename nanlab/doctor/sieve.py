@@ -17,11 +17,22 @@ PIECE = 16384  # characters of one line that are read at once
 PIECES = 6  # pieces of one line that are read; of the rest only what holds a telling word
 
 _BAD = re.compile(
-    rb"(?<![a-z])nan(?!o)|(?<![a-z])inf(?:inity)?(?![a-z])|1\.#|traceback|non-?finite|not finite|infinite|['\"]loss['\"]: 0\.0[,}]"
+    rb"(?<![a-z])nan(?!o)|(?<![a-z])inf(?:inity)?(?![a-z])|1\.#|traceback|non-?finite|not finite|infinite"
+    rb"|['\"]loss['\"]: 0\.0[,}]"
 )
 _BAD_NEEDLES = (b"nan", b"inf", b"1.#", b"traceback", b"finite", b"loss': 0.0", b'loss": 0.0')
 _MESSAGE = re.compile(rb"overflow|error|skipping|diverge|resum|restor|assert|invalid|reducing")
-_MESSAGE_NEEDLES = (b"overflow", b"error", b"skipping", b"diverge", b"resum", b"restor", b"assert", b"invalid", b"reducing")
+_MESSAGE_NEEDLES = (
+    b"overflow",
+    b"error",
+    b"skipping",
+    b"diverge",
+    b"resum",
+    b"restor",
+    b"assert",
+    b"invalid",
+    b"reducing",
+)
 
 
 def close_lines(chunks: Iterable[bytes]) -> Iterator[tuple[int, str]]:

@@ -32,7 +32,9 @@ def _zero_loss(run: Run) -> list[Silent]:
             if value.number == 0.0 and (last is None or last > SMALL) and not _learns(event):
                 streak.append(event)
                 if len(streak) == ZEROS:
-                    return [Silent(streak[0].line, streak[0].step, "the loss is exactly 0.0, as it prints for NaN", "zero")]
+                    return [
+                        Silent(streak[0].line, streak[0].step, "the loss is exactly 0.0, as it prints for NaN", "zero")
+                    ]
             elif value.number != 0.0:
                 streak, last = [], value.number
     return []
@@ -41,7 +43,9 @@ def _zero_loss(run: Run) -> list[Silent]:
 def _learns(event) -> bool:
     """A policy's loss starts at exactly 0 and its gradient does not; a reward says that it is one."""
     norms = [v.number for v in event.values if v.role == "gradient"]
-    return any(0 < norm < float("inf") for norm in norms) or ("reward" in event.low and all(norm == norm for norm in norms))
+    return any(0 < norm < float("inf") for norm in norms) or (
+        "reward" in event.low and all(norm == norm for norm in norms)
+    )
 
 
 def _is_trainer(event) -> bool:
@@ -56,7 +60,9 @@ def _missing_loss(run: Run) -> list[Silent]:
             continue
         has = any(value.role == "loss" for value in event.values)
         if had and not has:
-            return [Silent(event.line, event.step, "the loss is missing from the line, as it is when not finite", "missing")]
+            return [
+                Silent(event.line, event.step, "the loss is missing from the line, as it is when not finite", "missing")
+            ]
         had = had or has
     return []
 
@@ -65,10 +71,23 @@ def _repeated_norm(run: Run) -> list[Silent]:
     """DeepSpeed repeats the last gradient norm while it skips steps; only a loss at 0.0 makes that a fault."""
     norms = [p for p in run.points("gradient") if p.value.finite and len(p.value.raw) > 5]
     for first, *rest in zip(*(norms[i:] for i in range(REPEATS)), strict=False):
-        if all(p.value.raw == first.value.raw for p in rest) and _loss_on(first.event) in {0.0, None} and first.value.number:
-            return [Silent(first.line, first.event.step, "the gradient norm repeats to the last digit: no step is taken", "repeat")]
+        if (
+            all(p.value.raw == first.value.raw for p in rest)
+            and _loss_on(first.event) in {0.0, None}
+            and first.value.number
+        ):
+            return [
+                Silent(
+                    first.line,
+                    first.event.step,
+                    "the gradient norm repeats to the last digit: no step is taken",
+                    "repeat",
+                )
+            ]
     return []
 
 
 def _loss_on(event) -> float | None:
-    return next((v.number for v in event.values if v.role == "loss" and not v.validation), 1.0 if event.values else None)
+    return next(
+        (v.number for v in event.values if v.role == "loss" and not v.validation), 1.0 if event.values else None
+    )

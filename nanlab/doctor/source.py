@@ -1,4 +1,4 @@
-"""Opens whatever holds a log (text, bytes, path, stream, gzip) and hands it on as UTF-8 bytes in chunks of bounded size.
+"""Opens whatever holds a log (text, bytes, path, stream, gzip) and hands it on as chunks of UTF-8 bytes.
 
 Memory stays flat: nothing here keeps more than one chunk. Taught in lesson 11.
 """

@@ -11,12 +11,26 @@ from nanlab.suspects import SUSPECTS
 
 # How often each cause is behind a log that someone posts, as natural logs, by the author's estimate.
 PRIOR = {
-    "fp16_overflow_or_no_scaler": -1.7, "log_or_div_of_zero": -1.9, "lr_too_high": -1.9, "bad_data": -2.2,
-    "exploding_gradients": -2.4, "unscaled_inputs_or_targets": -2.6, "hardware_or_kernel_bug": -2.6, "empty_reduction": -2.8,
-    "poisoned_state": -3.1, "softmax_or_exp_overflow": -2.9, "fully_masked_attention": -3.1, "bad_init_or_uninitialised": -3.1,
-    "distributed_one_rank": -4.5, "hidden_gradient": -4.5, "cancellation": -5.0,
-    "metric_only": -3.0, "amp_warmup_skip": -3.5, "not_nan": -2.0, "unknown": -2.2,
-}  # fmt: skip
+    "fp16_overflow_or_no_scaler": -1.7,
+    "log_or_div_of_zero": -1.9,
+    "lr_too_high": -1.9,
+    "bad_data": -2.2,
+    "exploding_gradients": -2.4,
+    "unscaled_inputs_or_targets": -2.6,
+    "hardware_or_kernel_bug": -2.6,
+    "empty_reduction": -2.8,
+    "poisoned_state": -3.1,
+    "softmax_or_exp_overflow": -2.9,
+    "fully_masked_attention": -3.1,
+    "bad_init_or_uninitialised": -3.1,
+    "distributed_one_rank": -4.5,
+    "hidden_gradient": -4.5,
+    "cancellation": -5.0,
+    "metric_only": -3.0,
+    "amp_warmup_skip": -3.5,
+    "not_nan": -2.0,
+    "unknown": -2.2,
+}
 TEMPER = 0.9  # below 1: pieces of evidence overlap, so their sum says a little too much
 SHOWN = 0.04  # scores below this are not listed
 _FAULTS = tuple(name for name, row in SUSPECTS.items() if row.kind == "fault")

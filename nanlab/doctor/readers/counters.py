@@ -6,28 +6,36 @@ from dataclasses import dataclass
 from nanlab.doctor.readers.values import Pair
 
 _STEP_WORDS = (  # the finest counter first
-    "num_updates", "total_timesteps", "global_step", "global_steps", "global step", "step", "steps", "iteration", "iterations",
-    "iter", "iters", "itr", "it", "update", "updates", "batch", "minibatch", "mini-batch", "batch_idx", "timestep", "timesteps", "round",
-    "i", "n_updates", "tick", "kimg", "current_steps", "current_step", "cur_step", "current step", "up", "upd",
+    "num_updates", "total_timesteps", "global_step", "global_steps", "global step", "step", "steps",
+    "iteration", "iterations", "iter", "iters", "itr", "it", "update", "updates", "batch", "minibatch",
+    "mini-batch", "batch_idx", "timestep", "timesteps", "round", "i", "n_updates", "tick", "kimg",
+    "current_steps", "current_step", "cur_step", "current step", "up", "upd",
 )  # fmt: skip
 _RANK_OF = {word: place for place, word in enumerate(_STEP_WORDS)}
 _NO_STEP = re.compile(
-    r"skip|\bnan\b|number|\bnum[ _](?!updates)|per[ _]|max|every|warm|log|save|eval|consumed|accum|total(?!_timesteps)|optimization|"
+    r"skip|\bnan\b|number|\bnum[ _](?!updates)|per[ _]|max|every|warm|log|save|eval|consumed|accum"
+    r"|total(?!_timesteps)|optimization|"
     r"interval|n_(?!updates)|time(?!step)|until|decay|train_steps|remaining|keep|tokens|workers|grad"
 )
 _EPOCH = re.compile(r"(?:^|[^a-z_]|cur_|current_)(?:epoch|ep|epoch_idx|epoch no)$|/epoch$")
 _RANK = re.compile(
-    r"\[?\b(?:global_?|local_?|world_?)?rank[\s:=_#-]{0,3}(\d{1,5})\b|\[default(\d{1,5})\]|\bgpu[\s:#-]{0,2}(\d{1,3})\](?=[:\s])"
-    r"|\bworker[\s:=#-]{0,2}(\d{1,5})\b|\[\d+,(\d{1,5})\]<std|\breplica[\s:=#_-]{0,2}(\d{1,5})\b|^\[(\d{1,4})\]:|\bprocess[\s:=#]{1,2}(\d{1,4})\b",
+    r"\[?\b(?:global_?|local_?|world_?)?rank[\s:=_#-]{0,3}(\d{1,5})\b|\[default(\d{1,5})\]"
+    r"|\bgpu[\s:#-]{0,2}(\d{1,3})\](?=[:\s])"
+    r"|\bworker[\s:=#-]{0,2}(\d{1,5})\b|\[\d+,(\d{1,5})\]<std|\breplica[\s:=#_-]{0,2}(\d{1,5})\b|^\[(\d{1,4})\]:"
+    r"|\bprocess[\s:=#]{1,2}(\d{1,4})\b",
     re.IGNORECASE,
 )
 _RANK_OF_WORLD = re.compile(r"\] \((\d{1,4})/\d{1,4}\) ")  # icefall
 _ESPNET = re.compile(r"\b(\d{1,6})epoch:(?:train|valid)\S{0,10}?:(\d{1,9})-(\d{1,9})batch")
-_BRACKETS = re.compile(r"\[\s{0,8}(\d{1,7})(?:/\d{1,7})?\s{0,3}\]\s{0,3}\[\s{0,8}(\d{1,9})(?:/\s{0,6}\d{1,9})?\s{0,3}\]")
+_BRACKETS = re.compile(
+    r"\[\s{0,8}(\d{1,7})(?:/\d{1,7})?\s{0,3}\]\s{0,3}\[\s{0,8}(\d{1,9})(?:/\s{0,6}\d{1,9})?\s{0,3}\]"
+)
 _BRACKET_THEN = re.compile(r"^\s{0,4}\[\s{0,8}(\d{1,7})\]\s{1,8}(\d{1,9})\s")
 _LEADING = re.compile(r"^\s{0,8}[\[(#]?(\d{1,10})[\])]?\s{0,3}(?:/\s{0,3}\d{1,10})?\s{0,4}[:|,)\]\t -]")
 _OTHER_BAR = re.compile(
-    r"download|map[: (]|filter|tokeniz|loading|scanning|caching|generating|saving|fetch|resolv|extract|preprocess|cache\b|shards|grouping", re.IGNORECASE
+    r"download|map[: (]|filter|tokeniz|loading|scanning|caching|generating|saving|fetch|resolv|extract|preprocess"
+    r"|cache\b|shards|grouping",
+    re.IGNORECASE,
 )
 
 
@@ -35,6 +43,7 @@ _OTHER_BAR = re.compile(
 class Counters:
     step: int | None = None
     epoch: float | None = None
+    total: int | None = None
     whole: bool = False  # a bar that is full: the epoch is over, and its number says more than the bar's
 
 
@@ -53,7 +62,8 @@ def counters(text: str, found: list[Pair], has_loss: bool) -> Counters:
     result = Counters(epoch=_epoch(found))
     named = [(place, pair) for pair in found if (place := _step_place(pair)) is not None]
     if named:
-        result.step = int(min(named, key=lambda item: item[0])[1].number)
+        finest = min(named, key=lambda item: item[0])[1]
+        result.step, result.total = int(finest.number), int(finest.total) if finest.total else None
         return result
     brackets = _BRACKETS.search(text) or _BRACKET_THEN.match(text)
     if brackets:
@@ -90,7 +100,7 @@ def _bar(text: str, found: list[Pair], result: Counters) -> None:
         if pair.total and pair.name in {"", "train", "training", "iter", "progress"} and pair.number <= pair.total:
             result.whole = pair.number == pair.total
             if not (result.whole and result.epoch is not None):
-                result.step = int(pair.number)
+                result.step, result.total = int(pair.number), int(pair.total)
             return
     behind = re.search(r"epoch\W{0,4}\[?\d{1,6}\]?\W{0,3}\[\s{0,8}(\d{1,9})\s{0,3}[/\]]", text[:300], re.IGNORECASE)
     if behind:

@@ -6,7 +6,9 @@ import re
 from nanlab.doctor.readers.values import number_of
 
 # Darknet names a number behind it: "412: -nan, -nan avg, 0.000029 rate, 0.12 seconds, 412 images".
-_DARKNET = re.compile(r"^\s*(\d{1,9}): (\S{1,24}), (\S{1,24}) avg(?: loss)?, (\S{1,24}) rate(?:, \S{1,20} seconds, (\d{1,12}) images)?")
+_DARKNET = re.compile(
+    r"^\s*(\d{1,9}): (\S{1,24}), (\S{1,24}) avg(?: loss)?, (\S{1,24}) rate(?:, \S{1,20} seconds, (\d{1,12}) images)?"
+)
 
 
 def darknet(text: str) -> list[tuple[str, str]]:

@@ -35,6 +35,7 @@ class Event:
     values: tuple[Value, ...] = ()
     step: int | None = None
     epoch: float | None = None
+    total: int | None = None  # steps in the epoch, where the line says it
     counted: bool = False  # the line carries its own counter
     rank: int | None = None
     validation: bool = False

@@ -9,11 +9,21 @@ from nanlab.doctor.readers.roles import is_average, is_validation, may_be_infini
 from nanlab.doctor.readers.tables import Table
 from nanlab.doctor.readers.values import Pair, number_of, pairs, without_clock
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[@-Z\\^_])|[\x00-\x08\x0b-\x1f\x7f]")
-_FRAME = re.compile(r"^\W{0,12}(?:\[?rank\d{1,4}\]?:? ?)?\s{0,8}File \"?([^\"\n]{1,400})\"?, line (\d{1,7})|^\s{0,4}(?:Cell In|Input In) ?\[")
-_ERROR = re.compile(r"^(?:\[?rank\d{1,4}\]?:? )?(?:[A-Za-z_][\w]{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Warning|Exit)\b(?::|$)")
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-9;?]{0,20}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[@-Z\\^_])|[\x00-\x08\x0b-\x1f\x7f]"
+)
+_FRAME = re.compile(
+    r"^\W{0,12}(?:\[?rank\d{1,4}\]?:? ?)?\s{0,8}File \"?([^\"\n]{1,400})\"?, line (\d{1,7})|^\s{0,4}(?:Cell In"
+    r"|Input In) ?\["
+)
+_ERROR = re.compile(
+    r"^(?:\[?rank\d{1,4}\]?:? )?(?:[A-Za-z_][\w]{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Warning"
+    r"|Exit)\b(?::|$)"
+)
 _HEADER = re.compile(r"^\W{0,40}(?:training |train )?(?:epoch|step|iteration|iter|batch|round)\b", re.IGNORECASE)
-_SECTION = re.compile(r"^\W{0,12}(?:begin |start |running )?(valid|eval|test)(?:ation|uation|uating|ing|ate)?\b(?! ?set)", re.IGNORECASE)
+_SECTION = re.compile(
+    r"^\W{0,12}(?:begin |start |running )?(valid|eval|test)(?:ation|uation|uating|ing|ate)?\b(?! ?set)", re.IGNORECASE
+)
 _COUNTER_WORD = re.compile(r"\s?\b(?:global_)?(?:step|iteration|iter|epoch|batch)s?\b")
 _PERPLEXITY = re.compile(r"ppl|perplexity")
 _ALONE = re.compile(r"\b(?:global_?step|total_?timesteps|num_updates|iterations?|step)\b")
@@ -70,7 +80,9 @@ class Reader:
         event.validation = is_validation(head[-80:])
         event.rank = rank_of(event.text)
         event.values = tuple(_value(pair, event.validation) for pair in found if not pair.percent)
-        has_loss = any(v.role in {"loss", "gradient"} for v in event.values) or any(v.kind != "finite" for v in event.values)
+        has_loss = any(v.role in {"loss", "gradient"} for v in event.values) or any(
+            v.kind != "finite" for v in event.values
+        )
         self._count(event, counters(plain, found, has_loss), has_loss)
 
     def _count(self, event: Event, own: Counters, has_loss: bool) -> None:
@@ -84,7 +96,9 @@ class Reader:
         event.counted = own.step is not None or epoch is not None
         if event.counted:
             self._block += 1
-        starts = bool(_HEADER.match(event.text)) or (own.step is not None and len(event.values) == 1 and _ALONE.search(event.low) is not None)
+        starts = bool(_HEADER.match(event.text)) or (
+            own.step is not None and len(event.values) == 1 and _ALONE.search(event.low) is not None
+        )
         if epoch is not None and (has_loss or starts):
             if epoch != self._epoch and own.step is None and epoch == int(epoch):
                 self._step = None
@@ -95,7 +109,7 @@ class Reader:
             event.step, self._step = int(self._epoch), int(self._epoch)
             event.epoch, event.block = self._epoch, self._block
             return
-        event.step = step
+        event.step, event.total = step, own.total
         self._placed(event)
 
     def _placed(self, event: Event) -> Event:
@@ -115,16 +129,28 @@ def _from_cells(cells: list[tuple[str, str]]) -> list[Pair]:
         first, _, total = raw.partition("/")
         number = number_of(first)
         if number is not None:
-            found.append(Pair(name.strip(), first, number, 0, 0, raw.endswith("%"), number_of(total) if total else None))
+            found.append(
+                Pair(name.strip(), first, number, 0, 0, raw.endswith("%"), number_of(total) if total else None)
+            )
     return found
 
 
 def _value(pair: Pair, validation: bool) -> Value:
     average = pair.inside or is_average(pair.name)
-    if pair.number - pair.number != 0 and " " in pair.name:  # "score at iteration 100 is nan": the loss, not the counter
+    if (
+        pair.number - pair.number != 0 and " " in pair.name
+    ):  # "score at iteration 100 is nan": the loss, not the counter
         pair.name = _COUNTER_WORD.sub("", pair.name).strip() or pair.name
     if abs(pair.number) == float("inf") and _PERPLEXITY.search(pair.name):
         return Value(pair.name, pair.number, pair.raw, "metric", validation)  # exp of a finite loss overflows early
     if abs(pair.number) == float("inf") and may_be_infinite(pair.name):
         return Value(pair.name, pair.number, pair.raw, "constant")
-    return Value(pair.name, pair.number, pair.raw, role_of(pair.name), validation or is_validation(pair.name), average, pair.prose)
+    return Value(
+        pair.name,
+        pair.number,
+        pair.raw,
+        role_of(pair.name),
+        validation or is_validation(pair.name),
+        average,
+        pair.prose,
+    )

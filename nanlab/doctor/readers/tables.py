@@ -6,7 +6,10 @@ from nanlab.doctor.readers.roles import role_of
 from nanlab.doctor.readers.values import number_of
 
 _WORD = re.compile(r"[A-Za-z][\w /()\[\].%@+-]{0,60}$")
-_KNOWN = re.compile(r"^(?:epoch|step|iter(?:ation)?|batch|value|wall time|time|instances|size|images|gpu_mem|class|_step|global_step|update|#)$")
+_KNOWN = re.compile(
+    r"^(?:epoch|step|iter(?:ation)?|batch|value|wall time|time|instances|size|images|gpu_mem|class|_step"
+    r"|global_step|update|#)$"
+)
 REACH = 4000  # lines that a heading stays valid for
 
 

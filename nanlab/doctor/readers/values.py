@@ -6,36 +6,44 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 NONFINITE = (
-    r"[-+]?(?:nanx*(?:\.0)?(?:\([a-z0-9]{0,12}\))?|1\.\#(?:ind|inf|qnan|snan|nan|j)\d*|inf(?:inity)?(?:\.0)?)(?![a-z0-9_])"
+    r"[-+]?(?:nanx*(?:\.0)?(?:\([a-z0-9]{0,12}\))?|1\.\#(?:ind|inf|qnan|snan|nan|j)\d*"
+    r"|inf(?:inity)?(?:\.0)?)(?![a-z0-9_])"
 )
 _VALUE = re.compile(
     rf"(?<![a-z0-9_.])(?P<bad>\.?{NONFINITE})"
-    r"|(?<![a-z0-9_.])(?P<number>[-+]?(?:\d{1,3}(?:,\d{3}){1,5}(?![\d,])|\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[-+]?\d{1,4})?)"
+    r"|(?<![a-z0-9_.])(?P<number>[-+]?(?:\d{1,3}(?:,\d{3}){1,5}(?![\d,])|\d{1,40}(?:\.\d{0,40})?"
+    r"|\.\d{1,40})(?:e[-+]?\d{1,4})?)"
     r"(?!\w|\.\d)(?P<percent>\s?%)?",
     re.IGNORECASE,
 )
 _CLOCK = re.compile(
     r"\d{4}[-/]\d\d?[-/]\d\d?(?:T\d\d)?|\b\d\d[-/]\d\d[-/]\d{2,4}\b"  # dates
     r"|\b\d{1,3}(?::\d\d){1,2}(?:[.,]\d{1,9})?Z?\b|\b\d\d/\d\d(?= \[)"  # times and durations
-    r"|(?<=\[)\d\d/\d\d(?=\s)|^\d\d/\d\d(?= \d\d:)|\b\d+ days?,|'?\b[\w/.-]{1,80}\.(?:py|cc|cpp|cu|h|lua|java)['\"]?[: ]{1,2}(?:line )?\d+"
+    r"|(?<=\[)\d\d/\d\d(?=\s)|^\d\d/\d\d(?= \d\d:)|\b\d+ days?,|'?\b[\w/.-]{1,80}\.(?:py|cc|cpp|cu|h|lua"
+    r"|java)['\"]?[: ]{1,2}(?:line )?\d+"
     r"|(?<=[(:])[a-z_]{1,30}:\d+(?=[\])])|\(\w{1,30}:\d+\)",
     re.IGNORECASE,
 )
 _SPLIT = re.compile(r"[,;|\t{}()\[\]<>!]|\s{2,}| - |\u2022|\u2502|\u2503")
 _EDGE = " \t=:'\"|>~*#-\u2192\u2022\u2502\u2503`"
-_FILLER = {"is", "was", "are", "to", "at", "of", "the", "a", "got", "has", "became", "becomes", "equal", "and", "with", "value",
-           "returned", "reached", "now", "equals", "went", "turned", "after", "by", "avg"}  # fmt: skip
+_LEVEL = re.compile(r"^(?:info|warn(?:ing)?|error|debug)\b[: ]?(?:[\w.]{1,40}:)?")
+_FILLER = {"is", "was", "are", "to", "at", "of", "the", "a", "got", "has", "became", "becomes", "equal", "and", "with",
+           "value", "returned", "reached", "now", "equals", "went", "turned", "after", "by", "avg"}  # fmt: skip
 _KEY = re.compile(r"\s?[=:]|-?safe\b|_")
-_KEY_AFTER = re.compile(r"[ -][a-z_]{1,20}(?: [a-z]{1,20})?\s{0,3}[:=]|\s(?:check|grad(?:ient)?s? (?:skip|count))", re.IGNORECASE)
+_KEY_AFTER = re.compile(
+    r"[ -][a-z_]{1,20}(?: [a-z]{1,20})?\s{0,3}[:=]|\s(?:check|grad(?:ient)?s? (?:skip|count))", re.IGNORECASE
+)
 _DENIED = re.compile(r"\b(?:no|without|any|for|if|zero|never) $", re.IGNORECASE)
-_BEFORE_KEY = re.compile(r"(?:^|[^a-z])(?:num(?:ber)?|of|no|any|has|skip(?:ped)?|found|total|count|check|ignore)[ _]$", re.IGNORECASE)
+_BEFORE_KEY = re.compile(
+    r"(?:^|[^a-z])(?:num(?:ber)?|of|no|any|has|skip(?:ped)?|found|total|count|check|ignore)[ _]$", re.IGNORECASE
+)
 _BAR = re.compile("[\u2580-\u259f\u2501\u2578\u257a]")
 _PREFIX = re.compile(r"([A-Za-z]\w{0,40})\[(?=[A-Za-z])")
 
 
 @dataclass(slots=True)
 class Pair:
-    """One number of a line as it stands: `name` in lower case and ``""`` for a bare column; `total` from ``n/total``."""
+    """One number of a line as it stands: `name` in lower case, ``""`` for a bare column; `total` from ``n/total``."""
 
     name: str
     raw: str
@@ -98,7 +106,9 @@ def _is_key(text: str, match: re.Match) -> bool:
     before = text[max(0, match.start() - 12) : match.start()]
     if before.rstrip(" '\"").endswith((":", "=")):
         return False
-    return bool(_DENIED.search(before) or _KEY.match(text, match.end())) or bool(_KEY_AFTER.match(text, match.end()) and _BEFORE_KEY.search(before))
+    return bool(_DENIED.search(before) or _KEY.match(text, match.end())) or bool(
+        _KEY_AFTER.match(text, match.end()) and _BEFORE_KEY.search(before)
+    )
 
 
 def _prefix(gap: str, prefix: str) -> str:
@@ -114,7 +124,9 @@ def _pair(gap: str, match: re.Match, last_name: str, found: list[Pair]) -> Pair:
         name = found[-1].name
     elif not name and (prose or gap.strip(" '\"") == ","):
         name = last_name  # a sentence goes on, or a list does
-    return Pair(name, raw, number_of(raw) or 0.0, match.start(), match.end(), bool(match["percent"]), None, inside, prose)
+    return Pair(
+        name, raw, number_of(raw) or 0.0, match.start(), match.end(), bool(match["percent"]), None, inside, prose
+    )
 
 
 def name_of(gap: str) -> tuple[str, bool]:
@@ -134,4 +146,5 @@ def name_of(gap: str) -> tuple[str, bool]:
 
 
 def _words(piece: str, most: int) -> str:
-    return " ".join(piece.lower().replace("'", "").replace('"', "").split()[-most:]).strip(_EDGE)
+    words = piece.lower().replace("'", "").replace('"', "").split()[-most:]
+    return _LEVEL.sub("", " ".join(words)).strip(_EDGE)

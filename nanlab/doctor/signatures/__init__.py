@@ -1,8 +1,8 @@
-"""What each suspect does to a log, as weighted evidence. Every function here looks at one thing and yields `Evidence`."""
+"""What each suspect does to a log, as weighted evidence. Every function looks at one thing and yields `Evidence`."""
 
 from collections.abc import Iterator
 
-from nanlab.doctor.signatures import contrast, course, messages, scaling, settings, standing, terms, traces, who
+from nanlab.doctor.signatures import contrast, course, death, messages, scaling, settings, standing, terms, traces, who
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 
 __all__ = ["Evidence", "Findings", "collect"]
@@ -12,9 +12,9 @@ _SIGNATURES = (
     course.start,
     course.growth,
     course.term_jump,
-    course.instant_death,
-    course.inf_before_nan,
-    course.transient,
+    death.instant_death,
+    death.inf_before_nan,
+    death.transient,
     settings.learning_rate,
     settings.single_samples,
     settings.resumed,
@@ -32,6 +32,11 @@ _SIGNATURES = (
     who.one_rank,
     contrast.contrast,
     settings.data_range,
+    settings.domain,
+    terms.gradient_fine,
+    terms.tensor,
+    death.one_record,
+    death.last_batch,
 )
 
 

@@ -1,15 +1,15 @@
-"""How the loss went before it died: huge from the start, growing, or flat and dead at once."""
+"""How the loss went before it died: bad or huge from the start, or growing."""
 
 from collections.abc import Iterator
 from statistics import median
 
 from nanlab.doctor.run import Point
 from nanlab.doctor.signatures.evidence import Evidence, Findings
+from nanlab.doctor.signatures.settings import is_language
 
 HUGE = 1e4  # a first loss that only unscaled data gives; cross-entropy starts at log(classes), below 12
 LARGE = 300.0
 CLIMB = 8.0  # growth over the run that is no noise
-FEW = 4  # finite records below which a run is not called flat
 
 
 def start(found: Findings) -> Iterator[Evidence]:
@@ -21,11 +21,24 @@ def start(found: Findings) -> Iterator[Evidence]:
         yield from _from_the_first(found)
     elif points:
         first = points[0].value.number
-        early = (points[0].event.step or 0) <= 5 or ((points[0].event.epoch or 0) <= 1 and (points[0].event.step or 0) <= 100)
+        early = (points[0].event.step or 0) <= 5 or (
+            (points[0].event.epoch or 0) <= 1 and (points[0].event.step or 0) <= 100
+        )
         if first >= HUGE and early:
-            yield Evidence(f"the first loss is {first:.3g}, before much was learnt", (points[0].line,), {"unscaled_inputs_or_targets": 2.0, "bad_init_or_uninitialised": 0.5})
+            yield Evidence(
+                f"the first loss is {first:.3g}, before much was learnt",
+                (points[0].line,),
+                {"unscaled_inputs_or_targets": 2.0, "bad_init_or_uninitialised": 0.5},
+            )
         elif first >= LARGE and early and len(points) < 30:
-            yield Evidence(f"the first loss is large: {first:.3g}", (points[0].line,), {"unscaled_inputs_or_targets": 0.8})
+            yield Evidence(
+                f"the first loss is large: {first:.3g}", (points[0].line,), {"unscaled_inputs_or_targets": 0.8}
+            )
+        if first > 25 and early and is_language(found):
+            weights = {"bad_init_or_uninitialised": 1.4, "hardware_or_kernel_bug": 0.5}
+            yield Evidence(
+                f"a language model starts at the log of its vocabulary, not at {first:.3g}", (points[0].line,), weights
+            )
         if first > 1e15:
             yield Evidence("no data gives such a loss", (points[0].line,), {"bad_init_or_uninitialised": 1.5})
 
@@ -34,14 +47,25 @@ def _from_the_first(found: Findings) -> Iterator[Evidence]:
     onset = found.onset
     weights = {
         "bad_data": 0.7, "unscaled_inputs_or_targets": 1.3, "bad_init_or_uninitialised": 0.9, "log_or_div_of_zero": 0.4,
-        "fully_masked_attention": 0.7, "hardware_or_kernel_bug": 0.5, "empty_reduction": 0.3, "poisoned_state": -0.3, "unknown": -0.6,
+        "fully_masked_attention": 0.7, "hardware_or_kernel_bug": 0.5, "empty_reduction": 0.3,
+        "poisoned_state": -0.3, "unknown": -0.6,
     }  # fmt: skip
     if onset.step == 0:
-        yield Evidence("not finite in the very first step, before any update", (onset.line,), weights | {"lr_too_high": -1.5, "exploding_gradients": -1.2})
+        yield Evidence(
+            "not finite in the very first step, before any update",
+            (onset.line,),
+            weights | {"lr_too_high": -1.5, "exploding_gradients": -1.2},
+        )
     elif onset.step is None or onset.step <= 2:
-        yield Evidence("not finite in the first record", (onset.line,), weights | {"lr_too_high": 0.2, "exploding_gradients": -0.4})
+        yield Evidence(
+            "not finite in the first record", (onset.line,), weights | {"lr_too_high": 0.2, "exploding_gradients": -0.4}
+        )
     else:
-        yield Evidence("the log starts after the fault: how it began is not shown", (onset.line,), {"exploding_gradients": 0.4, "lr_too_high": 0.3, "unknown": -0.4})
+        yield Evidence(
+            "the log starts after the fault: how it began is not shown",
+            (onset.line,),
+            {"exploding_gradients": 0.4, "lr_too_high": 0.3, "unknown": -0.4},
+        )
 
 
 def growth(found: Findings) -> Iterator[Evidence]:
@@ -55,11 +79,38 @@ def growth(found: Findings) -> Iterator[Evidence]:
         rising = sum(b > a for a, b in zip(values[-5:], values[-4:], strict=False))
         lines = tuple(p.line for p in points[-4:])
         if ratio >= 1e3:
-            yield Evidence(f"the loss grew {ratio:.3g}-fold before the end", lines, {"lr_too_high": 2.0, "exploding_gradients": 1.2, "unscaled_inputs_or_targets": 0.6, "unknown": -0.8, "not_nan": -4.0 if ratio > 1e6 else 0.0})
+            yield Evidence(
+                f"the loss grew {ratio:.3g}-fold before the end",
+                lines,
+                {
+                    "lr_too_high": 2.0,
+                    "exploding_gradients": 1.2,
+                    "unscaled_inputs_or_targets": 0.6,
+                    "unknown": -0.8,
+                    "not_nan": -4.0 if ratio > 1e6 else 0.0,
+                },
+            )
         elif ratio >= CLIMB:
-            yield Evidence(f"the loss jumped {ratio:.3g}-fold before the end", lines, {"exploding_gradients": 1.1, "lr_too_high": 0.9, "softmax_or_exp_overflow": 0.4, "log_or_div_of_zero": 0.3})
+            yield Evidence(
+                f"the loss jumped {ratio:.3g}-fold before the end",
+                lines,
+                {
+                    "exploding_gradients": 1.1,
+                    "lr_too_high": 0.9,
+                    "softmax_or_exp_overflow": 0.4,
+                    "log_or_div_of_zero": 0.3,
+                },
+            )
+        elif values[-1] >= 1.5 * values[-2] and values[-1] >= 1.4 * base:
+            yield Evidence(
+                "the last loss before the end was the highest", lines, {"lr_too_high": 0.6, "exploding_gradients": 0.6}
+            )
         elif ratio >= 1.25 and rising >= 2:
-            yield Evidence("the loss was rising before the end", lines, {"lr_too_high": 1.0, "exploding_gradients": 0.7, "unknown": 0.3})
+            yield Evidence(
+                "the loss was rising before the end",
+                lines,
+                {"lr_too_high": 1.0, "exploding_gradients": 0.7, "unknown": 0.3},
+            )
     yield from _norms(found)
 
 
@@ -80,7 +131,12 @@ def term_jump(found: Findings) -> Iterator[Evidence]:
     for name, points in series.items():
         values = [abs(p.value.number) for p in points]
         if name != main and len(values) >= 4 and max(values[-2:]) > 20 * max(median(values[:-2]), 1e-9):
-            weights = {"exploding_gradients": 0.8, "softmax_or_exp_overflow": 0.7, "log_or_div_of_zero": 0.8, "lr_too_high": 0.5}
+            weights = {
+                "exploding_gradients": 0.8,
+                "softmax_or_exp_overflow": 0.7,
+                "log_or_div_of_zero": 0.8,
+                "lr_too_high": 0.5,
+            }
             yield Evidence(f"{name} leapt before the end", tuple(p.line for p in points[-2:]), weights)
             return
 
@@ -93,41 +149,8 @@ def _norms(found: Findings) -> Iterator[Evidence]:
         return
     ratio = max(values[-3:]) / max(median(values[: max(1, (2 * len(values)) // 3)]), 1e-12)
     if ratio >= 10 or max(values[-3:]) > 1e4:
-        yield Evidence(f"the gradient norm grew {ratio:.3g}-fold before the end", tuple(p.line for p in norms[-3:]), {"exploding_gradients": 1.5, "lr_too_high": 0.7, "unknown": -0.3})
-
-
-def instant_death(found: Findings) -> Iterator[Evidence]:
-    """A calm run that dies in one record: something in that batch, not divergence."""
-    onset, points = found.onset, found.before
-    if onset is None or len(points) < 2:
-        return
-    values = [abs(p.value.number) for p in points[-8:]]
-    calm = max(values[-3:]) <= 1.8 * median(values) + 0.05
-    if not calm:
-        return
-    lines = (points[-1].line, onset.line)
-    if len(points) >= FEW or (onset.step or 0) > 200:
-        yield Evidence("a calm run, dead in one record", lines, {"log_or_div_of_zero": 0.5, "bad_data": 0.5, "fp16_overflow_or_no_scaler": 0.3, "empty_reduction": 0.4, "lr_too_high": -0.4, "exploding_gradients": -0.3, "unscaled_inputs_or_targets": -1.6, "bad_init_or_uninitialised": -1.4, "unknown": 1.4})
-    else:
-        yield Evidence("no growth in the few records before the end", lines, {"lr_too_high": -0.1, "unscaled_inputs_or_targets": -0.7, "unknown": 0.6})
-
-
-def inf_before_nan(found: Findings) -> Iterator[Evidence]:
-    """inf comes first where something overflowed or was divided by zero; NaN where inf met inf, or 0 met 0."""
-    onset = found.onset
-    if onset is None or onset.kind != "inf":
-        return
-    yield Evidence("inf came first: something overflowed, or a number was divided by zero", (onset.line,), {"lr_too_high": 0.4, "exploding_gradients": 0.4, "softmax_or_exp_overflow": 0.6, "fp16_overflow_or_no_scaler": 0.4, "log_or_div_of_zero": 0.2, "empty_reduction": -0.6, "fully_masked_attention": -0.8})
-
-
-def transient(found: Findings) -> Iterator[Evidence]:
-    """Single bad records in a run that goes on: some batches are bad, the weights are not."""
-    onset = found.onset
-    if onset is None or onset.sign == "message":
-        return
-    points = found.run.losses()
-    bad = [p for p in points if not p.value.finite]
-    good_after = [p for p in points if p.value.finite and bad and p.line > bad[0].line]
-    if bad and len(good_after) > len(bad) and not any(p.value.average for p in points):
-        lines = (bad[0].line, good_after[0].line)
-        yield Evidence("the loss is bad on some batches and fine again after them", lines, {"bad_data": 1.0, "empty_reduction": 1.3, "fully_masked_attention": 0.4, "lr_too_high": -1.5, "exploding_gradients": -1.0, "poisoned_state": -1.5})
+        yield Evidence(
+            f"the gradient norm grew {ratio:.3g}-fold before the end",
+            tuple(p.line for p in norms[-3:]),
+            {"exploding_gradients": 1.5, "lr_too_high": 0.7, "unknown": -0.3},
+        )

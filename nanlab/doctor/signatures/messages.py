@@ -31,7 +31,11 @@ def _statistics(found: Findings) -> Iterator[Evidence]:
     """A statistic had nothing to average, or NumPy warned, and nothing else was bad."""
     hits = found.run.signals("metric") + found.run.signals("warned")
     if hits and found.onset is None:
-        yield Evidence("a statistic had nothing to average, and nothing else is bad", (hits[0].line,), {"metric_only": 6.5, "not_nan": -2.0})
+        yield Evidence(
+            "a statistic had nothing to average, and nothing else is bad",
+            (hits[0].line,),
+            {"metric_only": 6.5, "not_nan": -2.0},
+        )
 
 
 def _dropped(found: Findings) -> Iterator[Evidence]:
@@ -40,5 +44,12 @@ def _dropped(found: Findings) -> Iterator[Evidence]:
     if not hits:
         return
     lines = tuple(hit.line for hit in hits[:3])
-    weights = {"bad_data": 0.6, "fp16_overflow_or_no_scaler": 0.3, "empty_reduction": 0.3, "not_nan": -6.0, "metric_only": -5.0, "lr_too_high": -0.2}
+    weights = {
+        "bad_data": 0.6,
+        "fp16_overflow_or_no_scaler": 0.3,
+        "empty_reduction": 0.3,
+        "not_nan": -6.0,
+        "metric_only": -5.0,
+        "lr_too_high": -0.2,
+    }
     yield Evidence("batches or steps are dropped because something was not finite", lines, weights)

@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from nanlab.doctor.run import Point
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 
-HIGH = 0.05  # above what common optimizers bear without warm-up
-ADAM_HIGH = 3e-3
+# Rates from which runs of a kind often diverge, with the weight: fine-tuned language models, Adam, plain SGD.
+_LIMITS = {
+    "language": ((9e-4, 1.2), (3e-4, 0.4)),
+    "adam": ((9e-3, 1.6), (3e-3, 1.0)),
+    "other": ((0.09, 1.5), (0.02, 0.9), (9e-3, 0.4)),
+}
 
 
 def learning_rate(found: Findings) -> Iterator[Evidence]:
@@ -19,16 +23,32 @@ def learning_rate(found: Findings) -> Iterator[Evidence]:
     if not rates:
         return
     top = max(rates, key=lambda p: p.value.number)
-    adam = any("adam" in e.low for e in found.run.events[:300])
-    if top.value.number >= HIGH or (adam and top.value.number >= ADAM_HIGH):
-        yield Evidence(f"the learning rate is {top.value.number:.3g}", (top.line,), {"lr_too_high": 1.4})
+    weight = _too_high(top.value.number, found)
+    if weight:
+        yield Evidence(f"the learning rate is {top.value.number:.3g}", (top.line,), {"lr_too_high": weight})
     counted = [p for p in ahead if p.event.counted or p.event.block]
     values = [p.value.number for p in counted][-6:]
     if len(values) >= 3 and values == sorted(values) and len(set(values)) >= 3:
         lines = tuple(p.line for p in counted[-3:])
         yield Evidence("the learning rate was still rising when the run died", lines, {"lr_too_high": 1.6})
     if _sweep(rates):
-        yield Evidence("other learning rates change nothing", tuple(p.line for p in rates[:3]), {"lr_too_high": -2.0, "unscaled_inputs_or_targets": 0.6, "bad_data": 0.4})
+        yield Evidence(
+            "other learning rates change nothing",
+            tuple(p.line for p in rates[:3]),
+            {"lr_too_high": -2.0, "unscaled_inputs_or_targets": 0.6, "bad_data": 0.4},
+        )
+
+
+def _too_high(rate: float, found: Findings) -> float:
+    """Weight of a rate against what its kind of run bears."""
+    kind = (
+        "language"
+        if is_language(found)
+        else "adam"
+        if any("adam" in e.low for e in found.run.events[:300])
+        else "other"
+    )
+    return next((weight for limit, weight in _LIMITS[kind] if rate >= limit), 0.0)
 
 
 def _sweep(rates: list[Point]) -> bool:
@@ -55,12 +75,23 @@ def resumed(found: Findings) -> Iterator[Evidence]:
     between = [p for p in found.before if p.line > loads[-1].line]
     if len(between) <= 3:
         lines = tuple(sorted({hit.line for hit in loads}))[-3:]
-        yield Evidence("bad within a few records of loading a checkpoint", (*lines, onset.line), {"poisoned_state": 2.4, "bad_init_or_uninitialised": 0.5, "lr_too_high": -0.3})
+        yield Evidence(
+            "bad within a few records of loading a checkpoint",
+            (*lines, onset.line),
+            {"poisoned_state": 2.4, "bad_init_or_uninitialised": 0.5, "lr_too_high": -0.3},
+        )
         if len(between) in {1, 2} and any("optim" in hit.text for hit in loads):
-            yield Evidence("the first loss after loading is finite, the one after the optimizer's step is not", (between[0].line, onset.line), {"poisoned_state": 1.2})
+            yield Evidence(
+                "the first loss after loading is finite, the one after the optimizer's step is not",
+                (between[0].line, onset.line),
+                {"poisoned_state": 1.2},
+            )
 
 
-_DATA = re.compile(r"(?:^|[^a-z])(?:x|y|inputs?|features?|targets?|labels?|data|images?|prices?|pixels?|values?|x_train|y_train)(?:$|[^a-z])")
+_DATA = re.compile(
+    r"(?:^|[^a-z])(?:x|y|inputs?|features?|targets?|labels?|data|images?|prices?|pixels?|values?|x_train"
+    r"|y_train)(?:$|[^a-z])"
+)
 _STATISTIC = re.compile(r"min|max|mean|std|range|avg")
 WIDE = 200.0  # a statistic of standardised data stays far below; 255 is a raw pixel
 
@@ -72,8 +103,59 @@ def data_range(found: Findings) -> Iterator[Evidence]:
     for event in found.run.events:
         if event.line > found.onset.line or any(v.role == "loss" for v in event.values):
             break
-        wide = [v for v in event.values if v.finite and abs(v.number) >= WIDE and _STATISTIC.search(event.low) and _DATA.search(event.low)]
+        wide = [
+            v
+            for v in event.values
+            if v.finite and abs(v.number) >= WIDE and _STATISTIC.search(event.low) and _DATA.search(event.low)
+        ]
         wide = [v for v in wide if _STATISTIC.search(v.name) or _DATA.search(v.name)]
         if wide:
-            yield Evidence(f"the data is wide: {wide[0].name} {wide[0].raw}", (event.line,), {"unscaled_inputs_or_targets": 2.2})
+            yield Evidence(
+                f"the data is wide: {wide[0].name} {wide[0].raw}", (event.line,), {"unscaled_inputs_or_targets": 2.2}
+            )
+            return
+
+
+_LANGUAGE = re.compile(
+    r"lm loss|tok(?:ens)?/s|tokens per|\b(?:llama|gpt|bert|qwen|mistral|gemma|baichuan|chatglm|bloom|falcon|t5"
+    r"|lora|sft|dpo|grpo|rlhf|perplexity|ppl|"
+    r"tokenizer|max_seq_len\w{0,4}|cutoff_len|token)\b|'learning_rate': \S{1,24} 'epoch'"
+    r"|'learning_rate':.{1,30}'epoch':"
+)
+_DETECTION = re.compile(
+    r"rpn|bbox|box_loss|loss_box|yolo|anchor|loss_iou|loss_xy|loss_wh|\bmap50\b|avg iou|\bregion \d{1,3} "
+)
+
+
+def is_language(found: Findings) -> bool:
+    """Whether the log speaks of tokens: such inputs have no scale."""
+    return any(_LANGUAGE.search(e.low[:600]) for e in found.run.events[:200])
+
+
+def domain(found: Findings) -> Iterator[Evidence]:
+    """What the kind of model makes likely: tokens have no scale, detectors a rate for many GPUs."""
+    if found.onset is None:
+        return
+    for event in found.run.events[:200]:
+        low = event.low[:600]
+        if _LANGUAGE.search(low):
+            weights = {
+                "unscaled_inputs_or_targets": -2.0,
+                "fp16_overflow_or_no_scaler": 0.5,
+                "bad_init_or_uninitialised": -0.2,
+                "log_or_div_of_zero": -0.4,
+            }
+            yield Evidence("a language model: its inputs are tokens and have no scale", (event.line,), weights)
+            return
+        if _DETECTION.search(low):
+            weights = {
+                "lr_too_high": 0.7,
+                "bad_data": 0.5,
+                "unscaled_inputs_or_targets": -0.9,
+                "fully_masked_attention": -0.8,
+                "poisoned_state": -0.2,
+            }
+            yield Evidence(
+                "a detector: recipes carry a rate for many GPUs, and boxes can be bad", (event.line,), weights
+            )
             return

@@ -26,7 +26,11 @@ def standing(found: Findings) -> Iterator[Evidence]:
     ]
     losses = run.points("loss") or run.points("loss", average=True)
     if metrics:
-        yield Evidence("only a statistic is not finite; the losses are", tuple(sorted(set(metrics))[:4]), {"metric_only": STRONG, "not_nan": -3.0})
+        yield Evidence(
+            "only a statistic is not finite; the losses are",
+            tuple(sorted(set(metrics))[:4]),
+            {"metric_only": STRONG, "not_nan": -3.0},
+        )
     averages = [p.line for role in ("loss", "gradient") for p in run.points(role, average=True) if not p.value.finite]
     if averages and not metrics:
         yield Evidence(
@@ -36,7 +40,17 @@ def standing(found: Findings) -> Iterator[Evidence]:
         )
     gradients = [p.line for p in run.points("gradient") if not p.value.finite]
     if gradients:
-        yield Evidence("gradients overflowed now and then and recovered", tuple(gradients[:6]), {"amp_warmup_skip": STRONG, "not_nan": -3.0})
-    validation = [p for a in (False, True) for p in run.points("loss", validation=True, average=a) if not p.value.finite]
+        yield Evidence(
+            "gradients overflowed now and then and recovered",
+            tuple(gradients[:6]),
+            {"amp_warmup_skip": STRONG, "not_nan": -3.0},
+        )
+    validation = [
+        p for a in (False, True) for p in run.points("loss", validation=True, average=a) if not p.value.finite
+    ]
     if not (metrics or averages or gradients or validation):
-        yield Evidence("nothing that the log prints is inf or NaN", tuple(p.line for p in losses[:1]), {"not_nan": 5.0, "metric_only": -4.0})
+        yield Evidence(
+            "nothing that the log prints is inf or NaN",
+            tuple(p.line for p in losses[:1]),
+            {"not_nan": 5.0, "metric_only": -4.0},
+        )

@@ -7,14 +7,35 @@ from nanlab.doctor.readers.event import Event
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 
 _KINDS = (  # what a loss term's name says about the operation in it
-    (re.compile(r"\bkl|kld|log_?var|latloss|latent"), "a KL term", {"softmax_or_exp_overflow": 0.9, "log_or_div_of_zero": 0.5}),
+    (
+        re.compile(r"\bkl|kld|log_?var|latloss|latent"),
+        "a KL term",
+        {"softmax_or_exp_overflow": 0.9, "log_or_div_of_zero": 0.5},
+    ),
     (re.compile(r"ctc|transducer|rnnt|simple_loss|pruned"), "an alignment loss", {"bad_data": 0.9}),
-    (re.compile(r"iou|giou|wh\b|bbox|box|rpn|reg\b|loc"), "a box term", {"bad_data": 0.5, "log_or_div_of_zero": 0.4, "empty_reduction": 0.3}),
-    (re.compile(r"mask|seg|dice|kp|keypoint|pose|aux|contrast|triplet"), "a term over a selection", {"empty_reduction": 1.0, "log_or_div_of_zero": 0.3}),
-    (re.compile(r"bce|obj|gan|adv|entropy|nll|xent|ppl|likelihood|flow|prior"), "a term with a logarithm", {"log_or_div_of_zero": 0.7, "softmax_or_exp_overflow": 0.4}),
+    (
+        re.compile(r"iou|giou|wh\b|bbox|box|rpn|reg\b|loc"),
+        "a box term",
+        {"bad_data": 0.5, "log_or_div_of_zero": 0.4, "empty_reduction": 0.3},
+    ),
+    (
+        re.compile(r"mask|seg|dice|kp|keypoint|pose|aux|contrast|triplet"),
+        "a term over a selection",
+        {"empty_reduction": 1.0, "log_or_div_of_zero": 0.3},
+    ),
+    (
+        re.compile(r"bce|obj|gan|adv|entropy|nll|xent|ppl|likelihood|flow|prior"),
+        "a term with a logarithm",
+        {"log_or_div_of_zero": 0.7, "softmax_or_exp_overflow": 0.4},
+    ),
     (re.compile(r"mse|l2|recon|pixel|rmse"), "a squared error", {"unscaled_inputs_or_targets": 0.5}),
-)  # fmt: skip
-_COUNT = re.compile(r"(?:^|[ _/])(?:n_?|num_?|count_?|#)?(?:count|instances|pos(?:itives)?|num_pos|valid(?:_tokens|_pixels)?|targets?|labels?|matched|fg|num_fg|tokens|ntokens|mask(?:ed)?|selected|frames|over|objects|gt|boxes|utts)$")
+)
+_COUNT = re.compile(
+    r"(?:^|[ _/])(?:n_?|num_?|count_?|#)?(?:count|instances?|pos(?:itives?)?|valid|targets?|labels?|match(?:ed"
+    r"|es)?|fg|tokens?|ntokens|mask(?:ed)?|selected|frames?|over|objects?|gt|boxes|utts|points|pixels|voxels|rays"
+    r"|words|samples|supervised)(?:[ _](?:pixels|tokens|points|samples|anchors|count|targets|boxes|rays|elements"
+    r"|frames|labels|pairs))?$"
+)
 
 
 def one_term(found: Findings) -> Iterator[Evidence]:
@@ -28,7 +49,19 @@ def one_term(found: Findings) -> Iterator[Evidence]:
     bad = [v for v in parts if not v.finite]
     good = [v for v in parts if v.finite and v.number != 0.0]
     if bad and good and len(names) > 1:
-        yield Evidence(f"only {', '.join(v.name for v in bad[:2])} is bad, {good[0].name} is finite", (event.line,), {"log_or_div_of_zero": 0.8, "empty_reduction": 0.8, "softmax_or_exp_overflow": 0.5, "bad_data": 0.2, "lr_too_high": -0.7, "poisoned_state": -1.0, "unscaled_inputs_or_targets": -0.5})
+        yield Evidence(
+            f"only {', '.join(v.name for v in bad[:2])} is bad, {good[0].name} is finite",
+            (event.line,),
+            {
+                "log_or_div_of_zero": 0.8,
+                "empty_reduction": 0.8,
+                "softmax_or_exp_overflow": 0.5,
+                "bad_data": 0.2,
+                "lr_too_high": -0.7,
+                "poisoned_state": -1.0,
+                "unscaled_inputs_or_targets": -0.5,
+            },
+        )
     infinite = [v for v in parts if v.kind == "inf"]
     for pattern, says, weights in _KINDS:
         candidates = infinite if infinite and len(infinite) < len(bad) else bad
@@ -41,7 +74,9 @@ def one_term(found: Findings) -> Iterator[Evidence]:
 def _onset_event(found: Findings) -> Event | None:
     if found.onset is None:
         return None
-    return next((e for e in found.run.events if e.line == found.onset.line and any(not v.finite for v in e.values)), None)
+    return next(
+        (e for e in found.run.events if e.line == found.onset.line and any(not v.finite for v in e.values)), None
+    )
 
 
 def counts(found: Findings) -> Iterator[Evidence]:
@@ -49,19 +84,48 @@ def counts(found: Findings) -> Iterator[Evidence]:
     event = _onset_event(found)
     if event is None:
         return
-    zero = [v.name for v in event.values if v.number == 0 and _COUNT.search(v.name) and "nan" not in v.name and "skip" not in v.name]
+    zero = [
+        v.name
+        for v in event.values
+        if v.number == 0 and _COUNT.search(v.name) and "nan" not in v.name and "skip" not in v.name
+    ]
     if zero:
         yield Evidence(f"{zero[0]} is 0 on the bad line", (event.line,), {"empty_reduction": 2.2})
 
 
 def gradient_first(found: Findings) -> Iterator[Evidence]:
-    """A finite loss with gradients that are not: an operation whose derivative is infinite, or an overflow in backward."""
+    """A finite loss with gradients that are not: a derivative that is infinite, or an overflow in backward."""
     event = _onset_event(found)
     if event is None or found.onset.sign != "gradient":
         return
     near = [e for e in found.run.events if e.block == event.block or e.line == event.line]
     if any(v.role == "loss" and v.finite and v.number != 0 and not v.validation for e in near for v in e.values):
-        yield Evidence("the loss is finite and the gradient is not", (event.line,), {"hidden_gradient": 1.5, "fp16_overflow_or_no_scaler": 0.5, "hardware_or_kernel_bug": 0.6, "log_or_div_of_zero": 0.6, "exploding_gradients": 0.3, "empty_reduction": -0.5})
+        yield Evidence(
+            "the loss is finite and the gradient is not",
+            (event.line,),
+            {
+                "hidden_gradient": 1.5,
+                "fp16_overflow_or_no_scaler": 0.5,
+                "hardware_or_kernel_bug": 0.6,
+                "log_or_div_of_zero": 0.6,
+                "exploding_gradients": 0.3,
+                "empty_reduction": -0.5,
+            },
+        )
+
+
+def gradient_fine(found: Findings) -> Iterator[Evidence]:
+    """A bad loss with finite gradients: no element that is bad takes part in backward."""
+    event = _onset_event(found)
+    if event is None or found.onset.sign != "loss":
+        return
+    norms = [v for v in event.values if v.role == "gradient" and not v.average]
+    if norms and all(v.finite for v in norms):
+        yield Evidence(
+            "the loss is not finite and the gradient is",
+            (event.line,),
+            {"empty_reduction": 1.5, "fully_masked_attention": 0.6, "exploding_gradients": -0.8, "lr_too_high": -0.5},
+        )
 
 
 def validation_only(found: Findings) -> Iterator[Evidence]:
@@ -75,5 +139,41 @@ def validation_only(found: Findings) -> Iterator[Evidence]:
         weights = {"fp16_overflow_or_no_scaler": 4.0, "metric_only": 2.0, "not_nan": -5.0, "amp_warmup_skip": -2.0}
         yield Evidence("the validation loss is bad in an fp16 run: the evaluation overflows", lines, weights)
     else:
-        weights = {"metric_only": 4.5, "empty_reduction": 1.5, "fp16_overflow_or_no_scaler": 0.5, "bad_data": 0.6, "not_nan": -5.0}
+        weights = {
+            "metric_only": 4.5,
+            "empty_reduction": 1.5,
+            "fp16_overflow_or_no_scaler": 0.5,
+            "bad_data": 0.6,
+            "not_nan": -5.0,
+        }
         yield Evidence("only the validation loss is bad, the training loss is finite", lines, weights)
+
+
+_STATES = (  # what a bad tensor that a line names says
+    (
+        re.compile(r"input|image|(?:^|[ _])(?:x|y|data|batch|features?|targets?|labels?)(?:$|[ _])"),
+        {"bad_data": 2.4, "lr_too_high": -0.5},
+    ),
+    (re.compile(r"running|exp_avg|ema|buffer|moment"), {"poisoned_state": 2.0}),
+    (re.compile(r"weight|param|bias"), {"poisoned_state": 0.6, "exploding_gradients": 0.3, "lr_too_high": 0.3}),
+    (
+        re.compile(r"logit|score|attn|attention|prob|softmax"),
+        {"softmax_or_exp_overflow": 0.9, "fp16_overflow_or_no_scaler": 0.5, "fully_masked_attention": 0.5},
+    ),
+    (
+        re.compile(r"output|activation|hidden|layer|feature"),
+        {"fp16_overflow_or_no_scaler": 0.7, "exploding_gradients": 0.4},
+    ),
+)
+
+
+def tensor(found: Findings) -> Iterator[Evidence]:
+    """The first bad thing is a tensor that a line names: the input, a weight, an activation."""
+    event = _onset_event(found)
+    if event is None or found.onset.sign != "state":
+        return
+    bad = next((v for v in event.values if v.role == "state" and not v.finite), None)
+    for pattern, weights in _STATES:
+        if bad is not None and pattern.search(bad.name):
+            yield Evidence(f"{bad.name} was the first to be bad", (event.line,), weights)
+            return

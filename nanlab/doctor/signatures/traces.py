@@ -34,7 +34,10 @@ def _forward(found: Findings, lines: list[Event]) -> list[Event]:
     starts = [e.line for e in found.run.events if "traceback of forward call" in e.low]
     if not starts:
         return lines
-    end = next((e.line for e in found.run.events if e.line > starts[0] and "traceback (most recent call last)" in e.low), 1 << 60)
+    end = next(
+        (e.line for e in found.run.events if e.line > starts[0] and "traceback (most recent call last)" in e.low),
+        1 << 60,
+    )
     return [e for e in lines if starts[0] < e.line < end]
 
 

@@ -12,6 +12,14 @@ def one_rank(found: Findings) -> Iterator[Evidence]:
         return
     if ranks.healthy and len(ranks.first) <= max(1, len(ranks.seen) // 2):
         named = ", ".join(map(str, ranks.first))
-        yield Evidence(f"rank {named} is bad while rank {ranks.healthy[0]} is finite in the same step", ranks.lines, {"distributed_one_rank": 6.0, "unknown": -1.0})
+        yield Evidence(
+            f"rank {named} is bad while rank {ranks.healthy[0]} is finite in the same step",
+            ranks.lines,
+            {"distributed_one_rank": 6.0, "unknown": -1.0},
+        )
     elif len(ranks.first) > 1:
-        yield Evidence("all ranks shown are bad in the same step: the log is of values after the reduction", ranks.lines, {"distributed_one_rank": 0.5, "unknown": 0.6})
+        yield Evidence(
+            "all ranks shown are bad in the same step: the log is of values after the reduction",
+            ranks.lines,
+            {"distributed_one_rank": 0.5, "unknown": 0.6},
+        )

@@ -1,0 +1,117 @@
+"""How the run died: in one calm record, in the last batch, with inf first, or only on some batches."""
+
+from collections.abc import Iterator
+from statistics import median
+
+from nanlab.doctor.signatures.evidence import Evidence, Findings
+
+FEW = 4  # finite records below which a run is not called flat
+
+
+def instant_death(found: Findings) -> Iterator[Evidence]:
+    """A calm run that dies in one record: something in that batch, not divergence."""
+    onset, points = found.onset, found.before
+    if onset is None or len(points) < 2:
+        return
+    values = [abs(p.value.number) for p in points[-8:]]
+    calm = max(values[-3:]) <= 1.8 * median(values) + 0.05
+    if not calm:
+        return
+    lines = (points[-1].line, onset.line)
+    if len(points) >= FEW or (onset.step or 0) > 200:
+        yield Evidence(
+            "a calm run, dead in one record",
+            lines,
+            {
+                "log_or_div_of_zero": 0.5,
+                "bad_data": 0.5,
+                "fp16_overflow_or_no_scaler": 0.3,
+                "empty_reduction": 0.4,
+                "lr_too_high": -0.4,
+                "exploding_gradients": -0.3,
+                "unscaled_inputs_or_targets": -1.6,
+                "bad_init_or_uninitialised": -1.4,
+                "unknown": 1.4,
+            },
+        )
+    else:
+        yield Evidence(
+            "no growth in the few records before the end",
+            lines,
+            {"lr_too_high": -0.1, "unscaled_inputs_or_targets": -0.7, "unknown": 0.6},
+        )
+
+
+def one_record(found: Findings) -> Iterator[Evidence]:
+    """One finite record and then none: the first updates did it, or the first derivative."""
+    onset, points = found.onset, found.before
+    if onset is None or len(points) != 1 or (points[0].event.step or 0) > 20:
+        return
+    weights = {
+        "lr_too_high": 0.5,
+        "fp16_overflow_or_no_scaler": 0.4,
+        "log_or_div_of_zero": 0.3,
+        "hardware_or_kernel_bug": 0.2,
+        "unscaled_inputs_or_targets": 0.2,
+        "empty_reduction": -0.3,
+    }
+    yield Evidence("finite in the first record and in none after it", (points[0].line, onset.line), weights)
+
+
+def last_batch(found: Findings) -> Iterator[Evidence]:
+    """Bad in the last batch of an epoch, which is shorter than the others."""
+    if found.onset is None or not found.before:
+        return
+    event = next((e for e in found.run.events if e.line == found.onset.line), None)
+    if (
+        event is not None
+        and event.total
+        and event.step
+        and event.total - 1 <= event.step <= event.total
+        and event.total > 5
+    ):
+        yield Evidence("bad in the last batch of the epoch, the short one", (event.line,), {"empty_reduction": 1.8})
+
+
+def inf_before_nan(found: Findings) -> Iterator[Evidence]:
+    """inf comes first where something overflowed or was divided by zero; NaN where inf met inf, or 0 met 0."""
+    onset = found.onset
+    if onset is None or onset.kind != "inf":
+        return
+    yield Evidence(
+        "inf came first: something overflowed, or a number was divided by zero",
+        (onset.line,),
+        {
+            "lr_too_high": 0.4,
+            "exploding_gradients": 0.4,
+            "softmax_or_exp_overflow": 0.6,
+            "fp16_overflow_or_no_scaler": 0.4,
+            "log_or_div_of_zero": 0.2,
+            "empty_reduction": -0.6,
+            "fully_masked_attention": -0.8,
+        },
+    )
+
+
+def transient(found: Findings) -> Iterator[Evidence]:
+    """Single bad records in a run that goes on: some batches are bad, the weights are not."""
+    onset = found.onset
+    if onset is None or onset.sign == "message":
+        return
+    points = found.run.losses()
+    bad = [p for p in points if not p.value.finite]
+    good_after = [p for p in points if p.value.finite and bad and p.line > bad[0].line]
+    if bad and len(good_after) > len(bad) and not any(p.value.average for p in points):
+        lines = (bad[0].line, good_after[0].line)
+        yield Evidence(
+            "the loss is bad on some batches and fine again after them",
+            lines,
+            {
+                "bad_data": 1.0,
+                "empty_reduction": 1.3,
+                "fully_masked_attention": 0.4,
+                "lr_too_high": -1.5,
+                "exploding_gradients": -1.0,
+                "poisoned_state": -1.5,
+            },
+        )
