@@ -16,14 +16,19 @@ from nanlab.detect.explain import explain
 from nanlab.detect.firstlook import BadAtStart, first_look
 from nanlab.detect.history import History
 from nanlab.detect.listen import start, stop
+from nanlab.detect.mending import WAYS, patches, plain_target, read_target
 from nanlab.detect.pace import Pace
 from nanlab.detect.past import LayeredTags
+from nanlab.detect.patch import PatchCalls, PatchOperations
 from nanlab.detect.report import Report
 from nanlab.detect.script import Stopped
 from nanlab.detect.sentry import Failure, Sentry
 from nanlab.detect.snapshot import Snapshots, Woken, possible
 from nanlab.detect.tracer import Tracer
 from nanlab.detect.values import is_finite
+
+MOST_TO_CONFIRM = 0.1  # share of the time that goes into copies kept only to confirm
+ONE_COPY = 1.0  # seconds: so that a short run has some too
 
 
 class ScriptWatch(Sentry):
@@ -48,6 +53,7 @@ class ScriptWatch(Sentry):
         self._known: set[int] = set()
         self._leaves: list[Tensor] = []
         self._pending: Report | None = None
+        self._patch: PatchCalls | PatchOperations | None = None
         self._between = True  # no forward pass since the last step ended
         self._began: float | None = None
         self._undo: list[Callable[[], None]] = []
@@ -142,7 +148,7 @@ class ScriptWatch(Sentry):
             self.tracer.losses.clear()
         if self.woken is not None:
             if self.step() > self.woken.last_step:
-                self.woken.send(None)
+                self._end_of_copy()
         elif self.found is None:
             self._choose()
 
@@ -163,13 +169,29 @@ class ScriptWatch(Sentry):
         if mode == "plain" and (why := possible()):
             self.why_no_snapshots, mode = why, "hunt"
         self._trace(mode == "hunt")
-        if mode == "plain" and self.snapshots.due(self.step(), self.pace.plain_step):
+        if self.snapshots.due(self.step(), self.pace.plain_step) and (mode == "plain" or self._may_copy()):
             self.woken = self.snapshots.take(self.step())
             if self.woken is not None:
-                self._trace(True)
-        elif mode == "hunt":
-            self.snapshots.drop()
+                self._wake_up(self.woken)
         self._began = time.perf_counter()
+
+    def _may_copy(self) -> bool:
+        """While hunting, copies serve to confirm what is found; they may take a tenth of the time."""
+        return possible() is None and self.snapshots.seconds <= MOST_TO_CONFIRM * (self.pace.spent + ONE_COPY)
+
+    def _wake_up(self, woken: Woken) -> None:
+        """In a copy: hunts, or runs with the operands before a known origin mended."""
+        target = woken.task.get("patch")
+        self._trace(target is None)
+        self.failure = self._pending = self._bad_start = None
+        if target is not None:
+            self.look_always = True
+            self._patch = patches(target)[woken.task["way"]]
+            self._patch.__enter__()
+
+    def _end_of_copy(self) -> None:
+        """In a copy that ran past the failing step, or to the end of the script, and met nothing."""
+        self.woken.send({"count": self._patch.count} if self._patch is not None else None)
 
     # what the looks find
 
@@ -230,6 +252,8 @@ class ScriptWatch(Sentry):
         self.failure = None
         if self.found is not None:  # the script caught us and went on
             return
+        if self._patch is not None:
+            self.woken.send(None)
         if self.tracer is None:
             self._stop(self._replayed(failure))
         with _disable_current_modes():
@@ -244,9 +268,11 @@ class ScriptWatch(Sentry):
     def _replayed(self, failure: Failure) -> Report:
         """The report of the newest snapshot, run again under the hunt to the end of the failing step."""
         kept = self.snapshots.child
-        data = self.snapshots.wake(failure.step)
+        data = self.snapshots.wake(failure.step, {})
         if data is not None:
+            target = data.pop("target")
             report = Report(**{key: data[key] for key in Report.__dataclass_fields__ if key in data})
+            report.target = read_target(target)
             report.notes.append(f"Found by the guard at step {failure.step}; the snapshot before step {kept.step} was run "
                                 "again under the hunt: reproduced.")  # fmt: skip
             return report
@@ -256,11 +282,24 @@ class ScriptWatch(Sentry):
                       notes=[f"The guard saw the {failure.where} of step {failure.step} not finite; {what}.",
                              f"A second run can hunt that step: --from-step {failure.step}."])  # fmt: skip
 
+    def _confirm(self, report: Report) -> None:
+        """Runs the newest snapshot again with the operands before the origin mended; a step that is finite then confirms
+        the origin."""
+        target = plain_target(report.target)
+        if target is None or report.confirmed_by:
+            return
+        for way in range(WAYS):
+            answer = self.snapshots.wake(report.step, {"patch": target, "way": way})
+            if isinstance(answer, dict) and answer.get("count"):
+                report.confirmed_by.append("operand patched")
+                return
+
     def _stop(self, report: Report) -> None:
         if self.woken is not None:
-            self.woken.send(report.to_json())
+            self.woken.send({**report.to_json(), "target": plain_target(report.target)} if self._patch is None else None)
         if self.found is None:
             self.found = report
+            self._confirm(report)
             report.trajectory = self.history.trajectory.to_json()["rows"]
             verdict, evidence = self.history.trajectory.judge()
             report.notes.append(f"The run before it{' was ' + verdict if verdict != 'short' else ''}: {evidence}.")
@@ -274,7 +313,7 @@ class ScriptWatch(Sentry):
             self._raise_pending()
             self._raise_bad_start()
             if self.woken is not None:
-                self.woken.send(None)
+                self._end_of_copy()
 
 
 def _lazy(module: nn.Module) -> bool:

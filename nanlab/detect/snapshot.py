@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import platform
+import select
 import signal
 import stat
 import struct
@@ -54,24 +55,25 @@ class Child:
     step: int
 
 
+@dataclass
 class Woken:
-    """What a copy is told when it wakes: the step whose end it may not run past; and how it answers."""
+    """What a copy is told when it wakes, and how it answers. `last_step` is the step whose end it may not run past;
+    `task` is what to do meanwhile, as plain data."""
 
-    def __init__(self, last_step: int, answer: int) -> None:
-        self.last_step = last_step
-        self._answer = answer
+    last_step: int
+    task: dict
+    answer: int
 
-    def send(self, found: dict | None) -> None:
-        """Answers with a report as plain data, or None, and ends the copy at once: nothing of the script runs on."""
+    def send(self, data: object) -> None:
+        """Answers with plain data and ends the copy at once: nothing of the script runs on."""
         try:
-            with os.fdopen(self._answer, "wb") as pipe:
-                pipe.write(json.dumps(found).encode())
+            _write(self.answer, data)
         finally:
             os._exit(0)
 
 
 class Snapshots:
-    """Keeps one stopped copy of this process."""
+    """Keeps one stopped copy of this process, which can be woken any number of times: a copy of the copy runs."""
 
     def __init__(self) -> None:
         self.child: Child | None = None
@@ -86,8 +88,8 @@ class Snapshots:
         return self.child is None or step - self.child.step >= self.every
 
     def take(self, step: int) -> Woken | None:
-        """Copies the process as it is before `step`. Returns None in the process that goes on, and, if the copy is ever
-        woken, what it was told, in the copy."""
+        """Copies the process as it is before `step`. Returns None in the process that goes on, and what it was told in
+        every copy that is woken."""
         began = time.perf_counter()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -96,11 +98,9 @@ class Snapshots:
         gc.freeze()  # keeps the collector of the copy from touching every page
         pid = os.fork()
         if pid == 0:
-            os.close(wake_write)
-            os.close(answer_read)
-            if self.child is not None:  # the older copy ends when the last holder of its pipe lets go
-                os.close(self.child.wake)
-                os.close(self.child.answer)
+            held = [self.child.wake, self.child.answer] if self.child is not None else []
+            for fd in (wake_write, answer_read, *held):  # an older copy ends when the last holder of its pipe lets go
+                os.close(fd)
             return _sleep(wake_read, answer_write)
         gc.unfreeze()
         os.close(wake_read)
@@ -111,19 +111,18 @@ class Snapshots:
         self.seconds += time.perf_counter() - began
         return None
 
-    def wake(self, last_step: int) -> dict | None:
-        """Wakes the copy, lets it run to the end of `last_step` at most, and returns its report, or None when it met
-        nothing, died, or took too long."""
-        child, self.child = self.child, None
-        if child is None:
+    def wake(self, last_step: int, task: dict) -> object:
+        """Wakes the copy, lets it run to the end of `last_step` at most, and returns its answer, or None when there is no
+        copy, when it died, or when it took too long; it is then dropped."""
+        if self.child is None:
             return None
-        os.write(child.wake, struct.pack("q", last_step))
-        os.close(child.wake)
-        answer = _read_all(child.answer, LONGEST)
-        if answer is None:
-            os.kill(child.pid, signal.SIGKILL)
-        os.waitpid(child.pid, 0)
-        return json.loads(answer) if answer else None
+        try:
+            _write(self.child.wake, [last_step, task])
+            return _read(self.child.answer, LONGEST)
+        except (OSError, EOFError, TimeoutError):
+            os.kill(self.child.pid, signal.SIGKILL)
+            self.drop()
+            return None
 
     def drop(self) -> None:
         """Ends the copy that is kept, if any."""
@@ -135,18 +134,47 @@ class Snapshots:
 
 
 def _sleep(wake: int, answer: int) -> Woken:
-    """In the copy: waits to be woken, and ends for good when the other end of the pipe closes instead."""
+    """In the copy: waits to be woken, and then lets a copy of itself run on. Ends when the pipe closes."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        told = os.read(wake, 8)
-        if len(told) < 8:
-            os._exit(0)
-        os.close(wake)
-        _silence(keep=answer)
-        torch.set_num_threads(1)  # the pool's threads were not copied
-        return Woken(*struct.unpack("q", told), answer)
-    except BaseException:
-        os._exit(1)
+        while True:
+            last_step, task = _read(wake, None)
+            pid = os.fork()
+            if pid == 0:
+                os.close(wake)
+                _silence(keep=answer)
+                torch.set_num_threads(1)  # the pool's threads were not copied
+                return Woken(last_step, task, answer)
+            if os.waitpid(pid, 0)[1] != 0:
+                _write(answer, None)
+    except BaseException:  # the pipe closed; whatever it was, nothing of the script may run here
+        os._exit(0)
+
+
+def _write(fd: int, data: object) -> None:
+    """One message: its length, then JSON."""
+    body = json.dumps(data).encode()
+    body = struct.pack("q", len(body)) + body
+    while body:
+        body = body[os.write(fd, body) :]
+
+
+def _read(fd: int, seconds: float | None) -> object:
+    """The next message. Raises EOFError when the other end is closed and TimeoutError when it takes too long."""
+    end = None if seconds is None else time.monotonic() + seconds
+    return json.loads(_exactly(fd, *struct.unpack("q", _exactly(fd, 8, end)), end))
+
+
+def _exactly(fd: int, size: int, end: float | None) -> bytes:
+    got = b""
+    while len(got) < size:
+        if end is not None and not select.select([fd], [], [], max(0.0, end - time.monotonic()))[0]:
+            raise TimeoutError
+        part = os.read(fd, min(size - len(got), 65536))
+        if not part:
+            raise EOFError
+        got += part
+    return got
 
 
 def _silence(keep: int) -> None:
@@ -166,18 +194,3 @@ def _writable(fd: int) -> bool:
     import fcntl
 
     return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
-
-
-def _read_all(fd: int, seconds: float) -> bytes | None:
-    """Everything that comes through the pipe until it closes; None when that takes too long."""
-    import select
-
-    parts, end = [], time.monotonic() + seconds
-    with os.fdopen(fd, "rb", buffering=0) as pipe:
-        while (left := end - time.monotonic()) > 0:
-            if select.select([pipe], [], [], min(left, 1.0))[0]:
-                part = pipe.read(65536)
-                if not part:
-                    return b"".join(parts)
-                parts.append(part)
-    return None
