@@ -94,6 +94,24 @@ class HalfHistory(History):
         """How many steps the scaler skipped: the scale is lower after them."""
         return sum(later < earlier for earlier, later in pairwise(self.scales))
 
+    def verdict(self) -> str:
+        """What became of the run, in words that are the same on every processor."""
+        told = [f"Every one of {len(self.loss)} steps is finite."]
+        if not self.finite:
+            told = [f"Not finite from step {self.first_bad_step} on: the {self.first_bad_where}."]
+        if self.skipped:
+            told.append(f"{self.skipped} steps were skipped.")
+        if not self.moved or not self.finite:
+            told.append("Nothing was learnt.")
+        elif self.loss[-1] < 0.9 * self.loss[0]:
+            told.append("The loss fell.")
+        return " ".join(told)
+
+
+def with_fix(name: str, **knobs) -> HalfHistory:
+    """The overflowing run with the fix of ``FIXES`` called `name`; further `knobs` go to `run`."""
+    return run(**next(fix.knobs for fix in FIXES if fix.name == name), **knobs)
+
 
 def run(
     dtype: torch.dtype = torch.float16,
