@@ -12,7 +12,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
-from nanlab.detect.labels import Label, label_nodes, place_of, user_frame
+from nanlab.detect.labels import Label, label_nodes, place_of, spot_of, user_frame
 
 if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
@@ -79,7 +79,8 @@ def _custom_functions(tracer: Tracer, undo: list) -> None:
         frame, _ = user_frame(sys._getframe(1))
         module = tracer.modules[-1] if tracer.modules else None
         tracer.calls += 1
-        label = Label(cls.__name__, place_of(frame), module, tracer.calls, tracer.number + 1)
+        label = Label(cls.__name__, place_of(frame), module, tracer.calls, tracer.number + 1,
+                      spot_of(frame))
         tracer.stack.append(label)
         try:
             result = plain.__get__(None, cls)(*args, **kwargs)

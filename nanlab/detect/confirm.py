@@ -11,7 +11,7 @@ from torch import nn
 
 from nanlab.detect import twins
 from nanlab.detect.hunt import Stop, eager, watched_step
-from nanlab.detect.patch import PatchCalls, PatchOperations, Target, calls_patched
+from nanlab.detect.patch import PatchCalls, PatchOperations, Target
 from nanlab.detect.report import Report
 from nanlab.detect.putback import keep
 from nanlab.detect.sources import Sources
@@ -91,7 +91,7 @@ def patched(report: Report, trial: Trial) -> bool:
     if not isinstance(target, Target):
         return False
     for mode in (PatchCalls(target, False), PatchOperations(target), PatchCalls(target, True)):
-        if trial.finite(calls_patched(mode) if isinstance(mode, PatchCalls) else mode) and mode.count:
+        if trial.finite(mode) and mode.count:
             return True
     return False
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from nanlab import suspects
 from nanlab.detect import forms
 from nanlab.detect.context import op_name, where
+from nanlab.detect.labels import columns
 from nanlab.detect.origin import Origin, Slice, slice_back
 from nanlab.detect.patch import Target
 from nanlab.detect.provenance import Event
@@ -24,15 +25,18 @@ if TYPE_CHECKING:
 UNSEEN = "No watched operation made it: it was there before the watch began, or came from outside torch."
 
 
-def explain(tracer: Tracer, sink: str, bad: list[Tensor], *, step: int = 0, model: nn.Module | None = None,
+def explain(tracer: Tracer, sink: str, bad: list[Tensor | Event], *, step: int = 0, model: nn.Module | None = None,
             optimizer: object = None, batch: object = None) -> Report:  # fmt: skip
     """The report on `bad`, the tensors that went bad in `sink` (``"loss"``, ``"gradient"``, ``"weights"`` or
-    ``"optimizer_state"``) while `tracer` watched. Finite tensors among them are passed over; `step` is the 0-based
+    ``"optimizer_state"``) while `tracer` watched. Finite tensors among them are passed over, an event stands for itself; `step` is the 0-based
     count of optimizer steps that the report gives. `model`, `optimizer` and `batch` name tensors that the tracer was
     not told about."""
     tracer.sources.learn(model, optimizer, batch)
     sinks = []
     for t in bad:
+        if isinstance(t, Event):
+            sinks.append(t)
+            continue
         counts = count(t)
         if counts is not None:
             sinks.append(next(iter(tracer.tags.of(t)), None) or tracer.external(t, counts))
@@ -66,6 +70,7 @@ def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
         shape=list(event.shape),
         counts=str(event.counts),
         sink=sink,
+        columns=columns(at.spot) if event.reader is None else None,
         target=Target(place, at.call.name if at.call else None, at.op, at.phase) if place else None,
         notes=notes(event, at, found, sink),
     )

@@ -7,7 +7,7 @@ still there; a backward operation then finds it through ``torch._C._current_auto
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,9 @@ SKIP = (TORCH, OURS, str(Path(sys.modules["contextlib"].__file__)), "<frozen")  
 CHECKPOINT = str(Path(TORCH) / "utils" / "checkpoint.py")
 OPTIM = str(Path(TORCH) / "optim")
 _kind: dict[str, int] = {}  # file name -> 0 user, 1 torch or nanlab, 2 torch.optim
+
+
+Spot = tuple[CodeType, int] | None  # a code object and the instruction in it: where within a line a call stands
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Label:
     module: nn.Module | None
     call: int
     first_op: int
+    spot: Spot = None
 
 
 def kind_of(file: str) -> int:
@@ -74,6 +78,21 @@ def recomputing(frame: FrameType | None) -> bool:
 def place_of(frame: FrameType | None) -> Place | None:
     """The place at which `frame` stands now."""
     return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame is not None else None
+
+
+def spot_of(frame: FrameType | None) -> Spot:
+    """The instruction at which `frame` stands now."""
+    return (frame.f_code, frame.f_lasti) if frame is not None else None
+
+
+def columns(spot: Spot) -> tuple[int, int] | None:
+    """From which column to which (both from 0, in UTF-8 bytes) the expression at `spot` runs; None where it goes over
+    several lines or the interpreter keeps no columns."""
+    if spot is None:
+        return None
+    positions = list(spot[0].co_positions())
+    line, end_line, start, stop = positions[min(spot[1] // 2, len(positions) - 1)]
+    return (start, stop) if line == end_line and start is not None and stop is not None else None
 
 
 def label_nodes(outputs: list[Tensor], inputs: list[Tensor], label: Label, limit: int = 64) -> None:

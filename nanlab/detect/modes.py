@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nanlab.detect import underflow
-from nanlab.detect.labels import Label, label_nodes, place_of, user_frame
+from nanlab.detect.labels import Label, label_nodes, place_of, spot_of, user_frame
 from nanlab.detect.record import record, scalar_read
 from nanlab.detect.values import is_finite, is_numeric
 
@@ -38,12 +38,13 @@ class Functions(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         tracer = self.tracer
-        if name in ("__get__", "__set__") or (tracer.optimizing and not torch.is_grad_enabled()):
+        if tracer.muted or name in ("__get__", "__set__") or (tracer.optimizing and not torch.is_grad_enabled()):
             return func(*args, **kwargs)  # attributes, and torch.optim's own arithmetic, need no label
         frame, _ = user_frame(sys._getframe(1))
         tracer.calls += 1
         module = tracer.modules[-1] if tracer.modules else None
-        label = Label(name, place_of(frame), module, tracer.calls, tracer.number + 1)
+        label = Label(name, place_of(frame), module, tracer.calls, tracer.number + 1,
+                      spot_of(frame))
         tracer.stack.append(label)
         try:
             result = func(*args, **kwargs)
@@ -89,6 +90,8 @@ class Operations(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         tracer = self.tracer
+        if tracer.muted:
+            return func(*args, **kwargs)
         tracer.number += 1
         skip, mutated, shrinks = _plans.get(func) or _plan(func)
         if tracer.unread:

@@ -8,8 +8,7 @@ the program stands for (inside attention, inside an optimizer) are mended where 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -41,12 +40,39 @@ class PatchCalls(TorchFunctionMode):
     def __init__(self, target: Target, whole: bool) -> None:
         super().__init__()
         self.target, self.whole, self.count = target, whole, 0
+        self._depth, self._undo = 0, []
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if getattr(func, "__name__", "") == self.target.call and self.here():
             args, kwargs = self.mended(func, args, kwargs)
         return func(*args, **kwargs)
+
+    def __enter__(self):
+        if not self._depth:
+            self._undo = [keep_on_in_backward(self), self._follow_custom_functions()]
+        self._depth += 1  # the backward engine enters it again, see keep_on_in_backward
+        return super().__enter__()
+
+    def __exit__(self, *exc):
+        self._depth -= 1
+        while not self._depth and self._undo:
+            self._undo.pop()()
+        return super().__exit__(*exc)
+
+    def _follow_custom_functions(self) -> Callable[[], None]:
+        """``Function.apply`` asks no mode: it is exchanged for as long as this one is on."""
+        base = torch.autograd.Function
+        plain = base.__dict__["apply"]
+
+        def apply(cls, *args, **kwargs):
+            call = plain.__get__(None, cls)
+            if cls.__name__ == self.target.call and self.here():
+                args, kwargs = self.mended(call, args, kwargs)
+            return call(*args, **kwargs)
+
+        base.apply = classmethod(apply)
+        return lambda: setattr(base, "apply", plain)
 
     def here(self) -> bool:
         """Whether the program stands on the target's line; to be called from what torch called."""
@@ -71,27 +97,6 @@ class PatchCalls(TorchFunctionMode):
         if self.whole or not any(bool(m.any()) for m in masks):
             return safe.replace(args, kwargs, {id(t): safe.tame(t, name) for t in tensors})
         return safe.replace(args, kwargs, {id(t): safe.repaired(t, m, name) for t, m in zip(tensors, masks, strict=True)})
-
-
-@contextmanager
-def calls_patched(mode: PatchCalls) -> Iterator[PatchCalls]:
-    """Turns `mode` on, for what the backward engine runs and for custom functions too."""
-    plain = torch.autograd.Function.__dict__["apply"]
-
-    def apply(cls, *args, **kwargs):
-        call = plain.__get__(None, cls)
-        if cls.__name__ == mode.target.call and mode.here():
-            args, kwargs = mode.mended(call, args, kwargs)
-        return call(*args, **kwargs)
-
-    leave = keep_on_in_backward(mode)
-    torch.autograd.Function.apply = classmethod(apply)
-    try:
-        with mode:
-            yield mode
-    finally:
-        torch.autograd.Function.apply = plain
-        leave()
 
 
 def trouble(func: Callable, args: tuple, kwargs: dict) -> list[Tensor] | None:

@@ -53,6 +53,7 @@ class Event:
     source_kind: str = ""  # parameter, buffer, state, grad, batch, unknown
     writes: str = ""  # what an optimizer's operation wrote to, in the same words
     reader: tuple[Place | None, object] | None = None  # of an external tensor: the line and module that first used it
+    spot: object = None  # where in the line: see labels.columns
     with_graph: bool = False  # a float operand was itself computed from parameters
     magnitudes: list[tuple[str, float]] = field(default_factory=list)
 

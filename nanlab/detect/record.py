@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from nanlab.detect import forms, underflow
-from nanlab.detect.labels import KEY, place_of, recomputing, user_frame
+from nanlab.detect.labels import KEY, place_of, recomputing, spot_of, user_frame
 from nanlab.detect.provenance import Event, Parent, storage_key
 from nanlab.detect.values import Counts, bad_mask, count, is_numeric
 
@@ -65,17 +65,17 @@ def scalar_read(tracer: Tracer, t: Tensor) -> None:
 def _event(tracer: Tracer, func, out: Tensor, counts: Counts, parents: list[Parent]) -> Event:
     node = torch._C._current_autograd_node()
     frame, optim = user_frame(sys._getframe(2))
-    place, module = place_of(frame), tracer.modules[-1] if tracer.modules else None
+    place, spot, module = place_of(frame), spot_of(frame), tracer.modules[-1] if tracer.modules else None
     call = tracer.stack[-1] if tracer.stack else None
     phase = "optimizer" if tracer.optimizing and optim else "forward"
     if node is not None and not (recomputing(frame) and torch.is_grad_enabled()):
         phase, call = "backward", node.metadata.get(KEY)
         if call is not None:
-            place, module = call.place, call.module
+            place, spot, module = call.place, call.spot, call.module
     return Event(
         number=tracer.number, op=func.__name__.split(".")[0], phase=phase, step=tracer.step, counts=counts,
         shape=tuple(out.shape), dtype=out.dtype, place=place, module=module, call=call,
-        node=node.name() if node is not None and phase == "backward" else None, parents=list(parents),
+        node=node.name() if node is not None and phase == "backward" else None, parents=list(parents), spot=spot,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ class Tracer:
         self.calls = 0  # functions seen
         self.step = 0  # optimizer steps that ended
         self.losses: list[Tensor] = []
-        self.used_scaler = False
+        self.muted = False  # set to True, nothing more is recorded
         self.on_backward: Callable[[list[Tensor]], None] | None = None
         self.on_optimizer: Callable[[object], None] | None = None
         self.patch: Callable[..., object] | None = None
