@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
@@ -115,8 +114,8 @@ def notes(event: Event, at: Event, found: Slice, sink: str) -> list[str]:
         lines.append(f"Here: {event.finding.note}.")
     then = next((e for e in found.events if e.number > event.number and e.nan_birth and e.finding), None)
     if then is not None and not event.counts.nan:
-        line = f" at {Path(then.place.file).name}:{then.place.line}" if then.place else ""
-        lines.append(f"The first NaN came of it by {forms.public(then.finding.form)}{line}.")
+        at = f" at {then.place}" if then.place else ""
+        lines.append(f"The first NaN came of it by {forms.public(then.finding.form)}{at}.")
     return lines
 
 

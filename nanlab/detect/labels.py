@@ -4,6 +4,7 @@ A `grad_fn` outlives the Python frame that made it, so its place is written into
 still there; a backward operation then finds it through ``torch._C._current_autograd_node()``.
 """
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ TORCH = str(Path(torch.__file__).parent)
 SKIP = (TORCH, OURS, str(Path(sys.modules["contextlib"].__file__)), "<frozen")  # frames that are nobody's program
 CHECKPOINT = str(Path(TORCH) / "utils" / "checkpoint.py")
 OPTIM = str(Path(TORCH) / "optim")
+CELL = re.compile(r"ipykernel_\d+|<ipython-input|^<cell>")  # files that stand for a notebook's cell
 _kind: dict[str, int] = {}  # file name -> 0 user, 1 torch or nanlab, 2 torch.optim
 
 
@@ -32,6 +34,9 @@ class Place:
     line: int
     function: str
 
+    def __str__(self) -> str:
+        return place_name(self.file, self.line)
+
 
 @dataclass(frozen=True)
 class Label:
@@ -44,6 +49,11 @@ class Label:
     call: int
     first_op: int
     spot: Spot = None
+
+
+def place_name(file: str, line: int) -> str:
+    """``model.py:41``; ``cell, line 3`` for a file that stands for a notebook's cell, whose own name tells nothing."""
+    return f"cell, line {line}" if CELL.search(file) else f"{Path(file).name}:{line}"
 
 
 def kind_of(file: str) -> int:

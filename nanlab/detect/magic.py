@@ -92,6 +92,8 @@ class CellHunt:
         self.look("weights", [t for kind, _, t in self.tracer.sources.everything() if kind == "parameter"])
         if self.report is None:
             self.look("result", [t for _, t in named_leaves(result, "result")])
+            if self.report is not None and self.report.where == "loss":
+                self.report.where = "forward"  # there is no loss in sight
             if self.report is not None and self.report.form in WRITTEN:
                 self.report = None
         if self.report is None and isinstance(result, float) and result - result != 0 and self.tracer.last_scalar:
@@ -134,7 +136,7 @@ class CellFinding:
             rows.append(f"{'→' if marked else ' '} {n:>3}  {text}")
             if marked and (shown := self.report.source()):
                 rows.append(" " * (7 + len(text) - len(text.lstrip())) + shown[1])
-        return "\n".join([*rows, str(self.report)])
+        return "\n".join([*rows, self.report.text(source=not rows)])
 
     def _repr_html_(self) -> str:
         rows = []

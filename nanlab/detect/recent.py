@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -34,15 +33,15 @@ class Recent:
         except (RuntimeError, NotImplementedError):
             return  # a subclass without storage of its own
 
-    def magnitudes(self) -> list[tuple[str, float]]:
+    def magnitudes(self, but: Label | None = None) -> list[tuple[str, float]]:
         """``(line and operation, largest magnitude)`` of the latest distinct lines, the latest last. Results whose
-        memory was freed in the meantime are left out."""
+        memory was freed in the meantime are left out, and so are those of the call `but`."""
         found: dict[str, float] = {}
         for ref, dtype, name, label in reversed(self._ring):
             storage = torch.UntypedStorage._new_with_weak_ptr(ref.cdata)
-            if storage is None or label is None or label.place is None or not storage.nbytes():
+            if storage is None or label is None or label.place is None or label is but or not storage.nbytes():
                 continue
-            where = f"{Path(label.place.file).name}:{label.place.line} {name}"
+            where = f"{label.place} {name}"
             if where not in found:
                 found[where] = largest(torch.empty(0, dtype=dtype, device=storage.device).set_(storage))
             if len(found) == SHOWN:

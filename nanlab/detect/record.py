@@ -49,7 +49,7 @@ def record(tracer: Tracer, func, args, kwargs, outputs: list[Tensor], before: di
             event.finding = forms.read(func, old_args, old_kwargs, out, nan=event.nan_birth, node=event.node,
                                        call=event.call.name if event.call else None, lost=lost_names)  # fmt: skip
             event.finding.form = underflow.refine(tracer, event.finding.form, operands)
-            event.magnitudes = tracer.magnitudes()
+            event.magnitudes = tracer.recent.magnitudes(but=event.call)
         if written and event.phase == "optimizer":
             event.writes = " ".join(tracer.sources.name(out))
         tracer.tags.wrote(out, event)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import linecache
 import math
-import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from textwrap import fill
 
 VERDICTS = ("non-finite", "finite", "not-reproduced", "only-when-compiled")
@@ -18,7 +16,6 @@ SAYS = {
     "not-reproduced": "The replay was finite: the failure was not reproduced.",
     "only-when-compiled": "Only when compiled: the same step is finite when it runs eagerly.",
 }
-CELL = re.compile(r"ipykernel_\d+|<ipython-input|^<cell>")  # files that stand for a notebook's cell
 WIDTH = 96
 
 
@@ -64,7 +61,9 @@ class Report:
         """``model.py:41``, ``cell, line 3`` in a notebook, or ``an unknown line``."""
         if not self.file or self.line is None:
             return "an unknown line"
-        return f"cell, line {self.line}" if CELL.search(self.file) else f"{Path(self.file).name}:{self.line}"
+        from nanlab.detect.labels import place_name
+
+        return place_name(self.file, self.line)
 
     def headline(self) -> str:
         """The finding on one line: ``0/0 at [2, 0], encoder.norm, model.py:41``."""
@@ -112,8 +111,12 @@ class Report:
         return "with " + ", ".join(f"{k} = {_short(v)}" for k, v in self.operands.items()) if self.operands else ""
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, source: bool = True) -> str:
+        """The report as lines of at most 96 columns, with the source line unless told otherwise."""
         lines = [self.headline()]
-        if self.verdict == "non-finite" and (shown := self.source()):
+        if source and self.verdict == "non-finite" and (shown := self.source()):
             lines += [f"    {part}" for part in shown]
         for name, text in self.facts():
             lines.append(fill(text, WIDTH, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12, break_on_hyphens=False))

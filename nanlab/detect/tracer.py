@@ -86,10 +86,6 @@ class Tracer:
         self.modules.clear()
         self.optimizing = 0
 
-    def magnitudes(self) -> list[tuple[str, float]]:
-        """The largest magnitudes of the latest lines' results that are still in memory, the latest last."""
-        return self.recent.magnitudes()
-
     def watch_readers(self, tensors: list[Tensor]) -> None:
         """Waits for the first operation that reads each of `tensors`, which are known to be bad already."""
         self.unread.update(storage_key(t) for t in tensors)

@@ -51,7 +51,9 @@ def derivative(op: Operation) -> Finding | None:
     function, edge = EDGES[name]
     if not at_edge(op, name):
         return None
-    return op.found(f"deriv_of_{function}_at_{edge}")
+    inner = op.at("other", "exponent")
+    shown = {"gradient": op.at("self"), "divisor": inner} if op.name == "div" else {}
+    return op.found(f"deriv_of_{function}_at_{edge}", **shown)
 
 
 def at_edge(op: Operation, name: str) -> bool:
