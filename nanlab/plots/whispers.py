@@ -11,12 +11,15 @@ def circle(*times: float, people: int = 100) -> Chart:
     rounds = [pass_on(factor, people) for factor in times]
     names = ("loudness",) if len(times) == 1 else tuple(f"{factor:g} times as loud" for factor in times)
     bad = first_nonfinite(max(rounds, key=lambda heard: heard[-1]))
+    near = all(1e-5 <= loudness <= 1e5 for heard in rounds for loudness in heard)
+    first = (Limit(1.0, "as loud as the first"),) if len(times) == 1 else ()
     return Chart(
         "How loud the message is, person by person",
         "person",
         "loudness",
         tuple(Series(name, heard, range(1, people + 1)) for name, heard in zip(names, rounds, strict=True)),
-        limits=(Limit(1.0, "as loud as the first"), format_limit("float32")),
+        limits=(*first, format_limit("float32")),
         marks=() if bad is None else (Mark(bad + 1, f"does not fit from person {bad + 1} on"),),
         y_log=True,
+        y_range=(1e-5, 1e5) if near else None,  # the same view for small changes, so that they can be compared
     )
