@@ -40,7 +40,7 @@ FIXES = (
     ),
     Fix(
         "where",
-        "Choose 0 for padding rows with where",
+        "Put 0 in the padding rows afterwards",
         {"mend": "where"},
         cures=False,
         why="The value that was not chosen still has a gradient, 0 times infinity, which is nan.",
