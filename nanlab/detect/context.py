@@ -64,7 +64,7 @@ def op_name(origin: Origin) -> str:
         what = "nan" if event.counts.nan else "inf"
         named = "parameter" if event.source_kind == "parameter" else event.source
         return f"{what} in {named or 'a tensor made before'}"
-    if event.node is not None and event.phase == "backward":
+    if event.node is not None and event.phase == "backward" and "::" not in event.node:
         return f"{node_name(event.node)} backward"
     if "scaled_dot_product" in event.op:
         return "scaled_dot_product_attention"

@@ -90,6 +90,19 @@ def place_of(frame: FrameType | None) -> Place | None:
     return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame is not None else None
 
 
+def in_hook(frame: FrameType | None, callers: list[FrameType | None]) -> bool:
+    """Whether `frame`, the innermost of the user's in a backward pass, is a hook: it runs inside the engine (called by
+    the last of `callers`), and no custom function's backward called it."""
+    caller = callers[-1] if callers else None
+    if caller is None or frame is caller:
+        return False
+    while frame is not None and frame is not caller:
+        if frame.f_code.co_name in ("backward", "vjp") and kind_of(frame.f_code.co_filename) == 0:
+            return False
+        frame = frame.f_back
+    return True
+
+
 def spot_of(frame: FrameType | None) -> Spot:
     """The instruction at which `frame` stands now."""
     return (frame.f_code, frame.f_lasti) if frame is not None else None

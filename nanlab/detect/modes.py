@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import torch
@@ -56,19 +58,22 @@ class Functions(TorchFunctionMode):
         return result
 
 
-def keep_on_in_backward(mode: TorchFunctionMode) -> Callable[[], None]:
+def keep_on_in_backward(mode: TorchFunctionMode, callers: list[FrameType | None]) -> Callable[[], None]:
     """Keeps `mode` on inside the backward engine, for the Python code that runs there: recomputed pieces of the forward
     pass, custom functions, hooks. (A mode is off while the function that it was asked about runs, here ``backward``.)
-    Returns what ends it; does nothing where torch has no such entry to the engine."""
+    While the engine runs, the user's frame that called it is the last of `callers`. Returns what ends it; does nothing
+    where torch has no such entry to the engine."""
     plain = getattr(torch.autograd, ENGINE, None)
     if plain is None:
         return lambda: None
 
     def run(*args, **kwargs):
-        if torch._C._len_torch_function_stack():
-            return plain(*args, **kwargs)
-        with mode:
-            return plain(*args, **kwargs)
+        callers.append(user_frame(sys._getframe(1))[0])
+        try:
+            with nullcontext() if torch._C._len_torch_function_stack() else mode:
+                return plain(*args, **kwargs)
+        finally:
+            callers.pop()
 
     setattr(torch.autograd, ENGINE, run)
     return lambda: setattr(torch.autograd, ENGINE, plain)

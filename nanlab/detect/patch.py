@@ -50,7 +50,7 @@ class PatchCalls(TorchFunctionMode):
 
     def __enter__(self):
         if not self._depth:
-            self._undo = [keep_on_in_backward(self), self._follow_custom_functions()]
+            self._undo = [keep_on_in_backward(self, []), self._follow_custom_functions()]
         self._depth += 1  # the backward engine enters it again, see keep_on_in_backward
         return super().__enter__()
 

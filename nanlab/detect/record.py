@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from nanlab.detect import forms, underflow
-from nanlab.detect.labels import KEY, place_of, recomputing, spot_of, user_frame
+from nanlab.detect.labels import KEY, in_hook, place_of, recomputing, spot_of, user_frame
 from nanlab.detect.provenance import Event, Parent, storage_key
 from nanlab.detect.values import Counts, bad_mask, count, is_numeric
 
@@ -70,7 +70,7 @@ def _event(tracer: Tracer, func, out: Tensor, counts: Counts, parents: list[Pare
     phase = "optimizer" if tracer.optimizing and optim else "forward"
     if node is not None and not (recomputing(frame) and torch.is_grad_enabled()):
         phase, call = "backward", node.metadata.get(KEY)
-        if call is not None:
+        if call is not None and not in_hook(frame, tracer.callers):
             place, spot, module = call.place, call.spot, call.module
     return Event(
         number=tracer.number, op=func.__name__.split(".")[0], phase=phase, step=tracer.step, counts=counts,

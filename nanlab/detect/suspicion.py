@@ -38,7 +38,7 @@ def _overflow(event: Event, largest_input: float) -> str:
     if event.op in EXPONENTIAL or (event.node or "").startswith("Exp"):
         return "softmax_or_exp_overflow"
     name = type(event.module).__name__.lower() + (event.call.name if event.call else "")
-    if event.phase == "backward" or any(r in name for r in RECURRENT):
+    if event.phase in ("backward", "optimizer") or any(r in name for r in RECURRENT):
         return "exploding_gradients"
     return "unscaled_inputs_or_targets" if largest_input > 1e4 else "lr_too_high"
 

@@ -50,6 +50,7 @@ class Tracer:
         self.modules: list[nn.Module] = []
         self.scalar_roots: dict[int, int] = {}  # root modules that return a number -> the last operation in a submodule
         self.last_inner = 0
+        self.callers: list = []  # the user's frames that called the backward engine
         self.optimizing = 0
         self.last_scalar: Event | None = None
         self.recent = Recent()
@@ -74,7 +75,7 @@ class Tracer:
         if not self.operations:
             return
         functions = Functions(self)
-        self._undo.append(keep_on_in_backward(functions))
+        self._undo.append(keep_on_in_backward(functions, self.callers))
         for mode in (functions, Operations(self)):
             mode.__enter__()
             self._undo.append(lambda mode=mode: mode.__exit__(None, None, None))

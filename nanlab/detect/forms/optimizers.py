@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from nanlab.detect.forms.operation import Finding, Operation
@@ -14,7 +13,7 @@ def fused(op: Operation) -> Finding | None:
     """A fused step is judged by what it was given: an epsilon of zero, or gradients too large to square."""
     if op.get("eps") == 0 and op.name != "_fused_sgd":
         return op.found("0/0", note="no second moment, and an epsilon of zero", eps=0.0)
-    return op.found("overflow")
+    return op.found("overflow", gradient=op.at("grads"))
 
 
 def unpack(name: str, given: dict[str, object], out: Tensor) -> tuple[str, dict[str, object]]:
@@ -33,7 +32,3 @@ def unpack(name: str, given: dict[str, object], out: Tensor) -> tuple[str, dict[
             picked[key] = value[index]
     return (name.removeprefix("_foreach_") if name.startswith("_foreach_") else name), picked
 
-
-def scalar(value: object) -> bool:
-    """Whether `value` is a number or a tensor of one."""
-    return isinstance(value, int | float) or (isinstance(value, Tensor) and value.numel() == 1 and not torch.is_complex(value))

@@ -49,6 +49,8 @@ def product(op: Operation, a: float | None, b: float | None) -> Finding | None:
 @rule("add", "sub", "rsub", "lerp", "logaddexp", "logaddexp2")
 def addition(op: Operation) -> Finding | None:
     a, b = op.at("self"), op.at("other", "end")
+    if is_inf(op.at("alpha")):
+        return product(op, b, op.at("alpha"))
     if is_nan(op.result()) and (is_inf(a) or is_inf(b)):
         return op.found("inf-inf")
     return op.found("overflow") if is_inf(op.result()) and not is_inf(a) and not is_inf(b) else None
