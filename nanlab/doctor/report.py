@@ -20,7 +20,7 @@ PIECES = 3  # pieces of evidence shown for a suspect
 
 def headline(answer: "Diagnosis") -> str:
     """One sentence: what the verdict is, since when, and who is suspected."""
-    if answer.lines == 0 and not answer.suspects:
+    if answer.verdict == "unknown" and answer.first_bad_line is None:
         return "The log is empty: nothing can be said."
     if answer.verdict == "no-nan":
         return f"No value in the {answer.lines} lines is inf or NaN."

@@ -37,7 +37,9 @@ class Run:
     def add(self, event: Event) -> None:
         """Takes the next event."""
         self.lines = max(self.lines, event.line)
-        if event.trace in {"", "exception"} and event.text:
+        if not event.text:
+            return
+        if event.trace in {"", "exception"}:
             self._listen(event)
         if len(self.events) < MOST_EVENTS and (event.values or event.trace or event.counted or len(self.events) < 5000):
             self.events.append(event)

@@ -18,7 +18,7 @@ from typing import IO
 CHUNK = 1 << 20  # bytes read at once
 BINARY_SHARE = 0.1  # control bytes beyond this share of the first chunk: not a text
 _LOG_ENDINGS = (".log", ".txt", ".out", ".err", ".json", ".jsonl", ".csv", ".gz", ".bz2", ".xz")
-_OPENERS = {b"\x1f\x8b": gzip.GzipFile, b"BZh": bz2.BZ2File, b"\xfd7zXZ": lzma.LZMAFile}
+_OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _TEXT_CONTROLS = bytes(range(7, 14)) + b"\x1b"  # bell to carriage return, and escape
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nanlab.doctor.readers.values import Pair
 
+MOST = 1e12  # beyond this a number counts nothing
 _STEP_WORDS = (  # the finest counter first
     "num_updates", "total_timesteps", "global_step", "global_steps", "global step", "step", "steps",
     "iteration", "iterations", "iter", "iters", "itr", "it", "update", "updates", "batch", "minibatch",
@@ -77,13 +78,15 @@ def counters(text: str, found: list[Pair], has_loss: bool) -> Counters:
 
 
 def _epoch(found: list[Pair]) -> float | None:
-    return next((p.number for p in found if not p.percent and not p.prose and _EPOCH.search(p.name)), None)
+    return next(
+        (p.number for p in found if not (p.percent or p.prose) and abs(p.number) < MOST and _EPOCH.search(p.name)), None
+    )
 
 
 def _step_place(pair: Pair) -> int | None:
     """How fine a step counter the pair is (0 the finest), None when it is none."""
     words = pair.name.replace("/", " ").split()
-    if not words or pair.percent or pair.number != pair.number or pair.number < 0 or pair.number > 1e12:
+    if not words or pair.percent or pair.number != pair.number or not 0 <= pair.number < MOST:
         return None
     if pair.number != int(pair.number) or "." in pair.raw or "e" in pair.raw.lower():
         return None

@@ -129,10 +129,12 @@ def _from_cells(cells: list[tuple[str, str]]) -> list[Pair]:
         first, _, total = raw.partition("/")
         number = number_of(first)
         if number is not None:
-            found.append(
-                Pair(name.strip(), first, number, 0, 0, raw.endswith("%"), number_of(total) if total else None)
-            )
+            found.append(Pair(name.strip(), first, number, 0, 0, raw.endswith("%"), _finite(number_of(total))))
     return found
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and abs(number) < 1e12 else None
 
 
 def _value(pair: Pair, validation: bool) -> Value:

@@ -33,7 +33,7 @@ _KEY = re.compile(r"\s?[=:]|-?safe\b|_")
 _KEY_AFTER = re.compile(
     r"[ -][a-z_]{1,20}(?: [a-z]{1,20})?\s{0,3}[:=]|\s(?:check|grad(?:ient)?s? (?:skip|count))", re.IGNORECASE
 )
-_DENIED = re.compile(r"\b(?:no|without|any|for|if|zero|never) $", re.IGNORECASE)
+_DENIED = re.compile(r"\b(?:no|without|any|for|if|zero|never|0) $", re.IGNORECASE)
 _BEFORE_KEY = re.compile(
     r"(?:^|[^a-z])(?:num(?:ber)?|of|no|any|has|skip(?:ped)?|found|total|count|check|ignore)[ _]$", re.IGNORECASE
 )
@@ -83,7 +83,8 @@ def pairs(text: str) -> list[Pair]:
     for match in _matches(text):
         gap = text[end : match.start()]
         if gap.strip() == "/" and found and not match["bad"]:
-            found[-1].total = number_of(match[0].rstrip("% "))
+            total = number_of(match[0].rstrip("% "))
+            found[-1].total = total if total and abs(total) < 1e12 else None
             end = match.end()
             continue
         prefix = _prefix(gap, prefix)
