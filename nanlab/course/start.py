@@ -51,6 +51,7 @@ class TrackChooser:
             w.Dropdown(
                 options=[("choose …", None), *((text, n) for n, text in enumerate(choices))],
                 description=text,
+                tooltip="Space opens the list",
                 style=style,
                 layout=wide,
             )
@@ -153,7 +154,7 @@ def _link(track: str, name: str, text: str) -> str:
 
 
 def _suggestion(track: str) -> str:
-    first = _link(track, TOPICS[0].name, f"Begin with {TOPICS[0].title}")
+    first = _link(track, TOPICS[0].name, f"Begin with {TOPICS[0].title}") + "."
     there = (root := find_root(Path.cwd())) is not None and (root / lesson_path(track, TOPICS[0].name)).is_file()
     return (
         f'<div role="status" aria-live="polite">Suggested: <strong>{track}</strong> ({ABOUT[track]}). '

@@ -81,6 +81,7 @@ class ChoiceField:
             options=control.pairs,
             value=value,
             description=control.label,
+            tooltip="Space opens the list",  # JupyterLab keeps the bare arrow keys for moving between cells
             style={"description_width": "initial"},
             layout=w.Layout(width="auto"),
         )

@@ -24,7 +24,7 @@ class LogLab:
     def _build(self):
         import ipywidgets as w
 
-        wide = w.Layout(width="100%", height="180px")
+        wide = w.Layout(width="auto", height="180px")
         self.area = w.Textarea(
             value=self.text, description="log", placeholder="Paste the lines of a training run here", layout=wide
         )

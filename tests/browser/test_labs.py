@@ -4,8 +4,6 @@ import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from nanlab.course.start import QUESTIONS
-
 CELLS = (
     "from nanlab import predict\nfrom nanlab.labs import ExplosionLab, LogLab\nExplosionLab()",
     'predict("02.third_loss")',
@@ -43,6 +41,13 @@ def _picture(shown):
     return shown.panel.locator("svg[role=img]").first
 
 
+def _choose(shown, down):
+    """Open the focused list, go `down` and take what is there. A bare arrow key would go to the next cell."""
+    for key in ("Space", *["ArrowDown"] * down, "Enter"):
+        shown.page.keyboard.press(key)
+        shown.page.wait_for_timeout(150)
+
+
 def _press_into(shown, field, text):
     field.focus()
     shown.page.keyboard.press("Control+A")
@@ -58,13 +63,12 @@ def test_typing_into_a_number_field_changes_picture_and_sentence(lab, label):
 
 
 @pytest.mark.parametrize(
-    ("label", "key", "told"),
-    [("number format", "bf16", "bf16 max"), ("then divide inputs by", "10", "At step 6 the first value")],
+    ("label", "told"), [("number format", "bf16 max"), ("then divide inputs by", "At step 6 the first value")]
 )
-def test_choosing_from_a_list_by_key_changes_picture_and_sentence(lab, label, key, told):
+def test_choosing_from_a_list_by_key_changes_picture_and_sentence(lab, label, told):
     before = _picture(lab).get_attribute("aria-label")
     lab.panel.get_by_role("combobox", name=label).focus()
-    lab.page.keyboard.type(key)
+    _choose(lab, 1)
     expect(_sentence(lab)).to_contain_text(told)
     assert _picture(lab).get_attribute("aria-label") != before
 
@@ -131,7 +135,7 @@ def test_four_lists_suggest_a_track_by_keyboard(shown):
     lists = shown.panel.locator(".nanlab-start select")
     for n in range(4):
         lists.nth(n).focus()
-        shown.page.keyboard.type(QUESTIONS[n][1][1])
+        _choose(shown, 2)
     expect(shown.panel.get_by_text("Suggested:")).to_contain_text("developer")
 
 
