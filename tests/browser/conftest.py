@@ -32,6 +32,10 @@ _ALL_RUN = """() => { const panel = window.jupyterapp.shell.currentWidget;
 
 _OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets.filter(c => c.model.type === 'code')
   .map(c => c.model.toJSON()).map(c => ({ id: c.id, tags: c.metadata.tags || [], outputs: c.outputs }))"""
+_SHOWN = """() => window.jupyterapp.shell.currentWidget.content.widgets
+  .filter(c => c.model.type === 'code' && c.model.outputs.length)
+  .filter(c => c.outputArea.node.innerText.trim() || c.outputArea.node.querySelector('img, svg'))
+  .map(c => c.model.id)"""
 _PLACE = """id => window.jupyterapp.shell.currentWidget.content.widgets.findIndex(c => c.model.id === id)"""
 
 
@@ -68,6 +72,10 @@ class Notebook:
         """Each code cell as {"id", "tags", "outputs"}, the outputs as nbformat has them."""
         return self.page.evaluate(_OUTPUTS)
 
+    def shown(self) -> list[str]:
+        """The ids of the code cells whose outputs can be seen."""
+        return self.page.evaluate(_SHOWN)
+
     def output(self, id: str) -> Locator:
         """The output area of the cell called `id`."""
         place = self.page.evaluate(_PLACE, id)
@@ -76,7 +84,7 @@ class Notebook:
     def close(self) -> None:
         """End its kernel and close its window, unsaved."""
         self.page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.sessionContext.shutdown() }")
-        self.page.context.close()
+        self.page.close()
 
     def accessibility(self) -> list[str]:
         """What axe finds wrong in the notebook's outputs, of level serious or critical.
@@ -128,11 +136,11 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def open_notebook(jupyter: Jupyter, browser: Browser):
     """A function that opens a notebook of ``jupyter.root`` by its path in a fresh page; all are closed at the end."""
-    contexts = []
+    context = browser.new_context(reduced_motion="reduce")  # one for all: JupyterLab itself is then loaded once
 
     def open_one(path: str, width: int = 1280, height: int = 900) -> Notebook:
-        contexts.append(browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce"))
-        page = contexts[-1].new_page()
+        page = context.new_page()
+        page.set_viewport_size({"width": width, "height": height})
         page.goto(f"{jupyter.url}/lab/tree/{path}?reset", wait_until="domcontentloaded")
         page.wait_for_selector("#jupyterlab-splash", state="detached", timeout=START_LIMIT)
         expect(page.locator(f"{_PANEL} .jp-Notebook")).to_be_visible(timeout=START_LIMIT)
@@ -140,8 +148,7 @@ def open_notebook(jupyter: Jupyter, browser: Browser):
         return Notebook(page)
 
     yield open_one
-    for context in contexts:
-        context.close()
+    context.close()
     _shut_kernels_down(jupyter.url)
 
 
