@@ -98,7 +98,8 @@ class HalfHistory(History):
         """What became of the run, in words that are the same on every processor."""
         told = [f"Every one of {len(self.loss)} steps is finite."]
         if not self.finite:
-            told = [f"Not finite from step {self.first_bad_step} on: the {self.first_bad_where}."]
+            where = {"activation": "squares"}.get(self.first_bad_where, self.first_bad_where)
+            told = [f"Not finite from step {self.first_bad_step} on, first in the {where}."]
         if self.skipped:
             told.append(f"{self.skipped} steps were skipped.")
         if not self.moved or not self.finite:

@@ -99,9 +99,9 @@ def test_more_training_puts_more_gradients_below_fp16():
 
 
 def test_the_verdict_says_what_became_of_a_run():
-    assert half.run().verdict() == "Not finite from step 0 on: the activation. Nothing was learnt."
+    assert half.run().verdict() == "Not finite from step 0 on, first in the squares. Nothing was learnt."
     skipped = half.with_fix("grad_scaler", steps=8).verdict()
-    assert skipped == "Not finite from step 0 on: the activation. 8 steps were skipped. Nothing was learnt."
+    assert skipped == "Not finite from step 0 on, first in the squares. 8 steps were skipped. Nothing was learnt."
     assert half.with_fix("bf16").verdict() == "Every one of 30 steps is finite. The loss fell."
     assert half.run(**half.UNDERFLOW).verdict() == "Every one of 30 steps is finite. Nothing was learnt."
 
