@@ -55,8 +55,8 @@ def test_logins_in_addresses_are_hidden():
 
 
 def test_the_answer_quotes_without_secrets(tmp_path):
-    text = f"[rank0] /home/maria/t.py token=hf_{FAKE} step 1 loss 2.0\n[rank0] /home/maria/t.py token=hf_{FAKE} "
-           f"step 2 loss nan\n"
+    start = f"[rank0] /home/maria/t.py token=hf_{FAKE} step"
+    text = f"{start} 1 loss 2.0\n{start} 2 loss nan\n"
     answer = diagnose(text)
     assert answer.quotes
     for shown in (str(answer), answer._repr_html_(), answer.to_json(tmp_path / "out.json"), repr(answer.quotes)):

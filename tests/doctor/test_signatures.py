@@ -115,11 +115,11 @@ def test_an_operation_in_a_traceback_counts_with_the_line_under_it(node, line, n
         ("already in the input", "bad_data"),
         ("already in the optimizer state", "poisoned_state"),
         ("uninitialised memory", "bad_init_or_uninitialised"),
-    ],  # fmt: skip
+    ],
 )
 def test_the_forms_of_nanlab_s_own_reports_are_understood(form, name):
-    text = f"nanlab.detect.report.NonFiniteError: step 12: net.head (line 41): {form} in 4 of 12 elements, first "
-           f"at [2, 0]\n"
+    report = f"net.head (line 41): {form} in 4 of 12 elements, first at [2, 0]"
+    text = f"nanlab.detect.report.NonFiniteError: step 12: {report}\n"
     answer = diagnose(text)
     assert (answer.verdict, answer.first_bad_step, answer.suspects[0].name) == ("fault", 12, name)
 
@@ -131,7 +131,16 @@ def test_a_line_that_denies_nan_reports_none(text):
     assert diagnose(f"step 1 loss 0.5\n{text}\nstep 2 loss 0.4\n").verdict == "no-nan"
 
 
-@pytest.mark.parametrize("text", ["torch.OutOfMemoryError: CUDA out of memory.", "KeyError: 'nan'", "Killed", "RuntimeError: NCCL timeout", "Assertion `t >= 0 && t < n_classes` failed."])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.OutOfMemoryError: CUDA out of memory.",
+        "KeyError: 'nan'",
+        "Killed",
+        "RuntimeError: NCCL timeout",
+        "Assertion `t >= 0 && t < n_classes` failed.",
+    ],
+)
 def test_other_deaths_are_no_nan(text):
     assert diagnose(f"step 1 loss 0.5\nstep 2 loss 0.4\n{text}\n").verdict == "no-nan"
 

@@ -52,7 +52,7 @@ def test_every_spelling_of_inf_is_an_inf(spelling):
         "• Loss: 1.5",
         "INFO:trainer:loss = 1.5",
         "loss: tensor(1.5)",
-    ],  # fmt: skip
+    ],
 )
 def test_the_name_stands_in_front_whatever_is_between(text):
     (pair,) = pairs(without_clock(text))
@@ -79,7 +79,7 @@ def test_a_running_mean_in_parentheses_belongs_to_the_value_before_it():
         "infiniband",
         "no nan here",
         "terminate_on_nan",
-    ],  # fmt: skip
+    ],
 )
 def test_words_that_only_contain_the_letters_are_no_values(text):
     assert not [p for p in pairs(text) if not math.isfinite(p.number)]
@@ -112,7 +112,7 @@ def test_dates_times_and_source_positions_are_no_values():
         ("batch size", "other"),
         ("", "unnamed"),
         ("logits max", "state"),
-    ],  # fmt: skip
+    ],
 )
 def test_the_role_is_read_from_the_name(name, role):
     assert role_of(name) == role
