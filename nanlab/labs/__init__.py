@@ -9,6 +9,7 @@ from nanlab.labs.number import NumberLab
 from nanlab.labs.padding import PaddingLab
 from nanlab.labs.recurrent import RecurrentLab
 from nanlab.labs.sheet import SheetLab
+from nanlab.labs.softmax import SoftmaxLab
 from nanlab.labs.whisper import WhisperLab
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "PaddingLab",
     "RecurrentLab",
     "SheetLab",
+    "SoftmaxLab",
     "WhisperLab",
 ]
