@@ -46,6 +46,7 @@ def test_bf16_has_the_range_of_fp32():
 
 
 def test_naive_and_safe_forms_say_what_they_did():
-    for form, said in (("naive", "No logit is above"), ("shifted", "between 1 and 8"), ("online", "One pass is enough")):
+    phrases = {"naive": "No logit is above", "shifted": "between 1 and 8", "online": "One pass is enough"}
+    for form, said in phrases.items():
         lab = SoftmaxLab(form=form, scale=3.0)
         assert said in lab.sentence(lab.result)
