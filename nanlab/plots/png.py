@@ -27,8 +27,20 @@ def png(picture: Picture) -> bytes:
     _rect(axes, Rect(0, 0, picture.width, picture.height, GROUND, EDGE), 1)
     for order, shape in enumerate(picture.shapes, start=2):
         _DRAW[type(shape)](axes, shape, order)
+    return _packed(figure)
+
+
+def _packed(figure) -> bytes:
+    """The drawn figure in at most 128 colours: the same to the eye, and a quarter of the bytes in a notebook."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image  # matplotlib brings it
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    size = tuple(round(length) for length in canvas.get_width_height(physical=True))
+    image = Image.frombytes("RGBA", size, canvas.buffer_rgba().tobytes()).convert("RGB")
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
+    image.quantize(128, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
 
 
