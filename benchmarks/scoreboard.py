@@ -3,10 +3,10 @@
     python benchmarks/scoreboard.py FOLDER [--json OUT] [ID ...]
 
 FOLDER holds programs with ``build() -> (model, optimizer, batches)``, ``loss_fn(model, batch)`` and a plain loop under
-``if __name__ == "__main__"``, and a ``labels.jsonl`` that says what goes wrong in each. The loop's own lines are run, so
-that an optimizer's line counts too. For every program: whether nanlab's hunt has the step, the line, the part of the step,
-the form and a confirmation right; whether anomaly mode and a plain per-operation check name the line; false alarms on the
-programs in which nothing is wrong.
+``if __name__ == "__main__"``, and a ``labels.jsonl`` that says what goes wrong in each. The loop's own lines are run,
+so that an optimizer's line counts too. For every program: whether nanlab's hunt has the step, the line, the part of the
+step, the form and a confirmation right; whether anomaly mode and a plain per-operation check name the line; false
+alarms on the programs in which nothing is wrong.
 
 Forms are compared by family: what stands in brackets or behind a semicolon is a note, and nothing else is equated but
 the spellings in `SAME`.
@@ -32,6 +32,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nanlab.detect.hunt import hunt
 
 SAME = {"1/0": "x/0", "inf_in": "nan_in", "exp overflow": "overflow"}  # spellings of one form
+HEADINGS = ("program", "step", "line", "where", "form", "confirmed", "anomaly mode", "per-op check", "nanlab said")
 SILENT, EXACT, WRONG, ALARM = "silent", "exact", "wrong line", "false alarm"
 
 
@@ -182,11 +183,12 @@ def show(rows: list[Row]) -> None:
     from rich.table import Table
 
     table = Table(title="Who names the line?")
-    for heading in ("program", "step", "line", "where", "form", "confirmed", "anomaly mode", "per-op check", "nanlab said"):
+    for heading in HEADINGS:
         table.add_column(heading, no_wrap=heading != "nanlab said")
     mark = {True: "yes", False: "NO", None: ""}
     for r in rows:
-        table.add_row(r.id, mark[r.step], r.line, mark[r.where], mark[r.form], mark[r.confirmed], r.anomaly, r.per_op, r.said)
+        marks = mark[r.where], mark[r.form], mark[r.confirmed]
+        table.add_row(r.id, mark[r.step], r.line, *marks, r.anomaly, r.per_op, r.said)
     console = Console(width=150)
     console.print(table)
     failing = [r for r in rows if r.step is not None]
@@ -195,8 +197,9 @@ def show(rows: list[Row]) -> None:
     console.print(f"{len(failing)} programs that fail: " + ", ".join(f"{k} {v}" for k, v in right.items()))
     for tool, field in (("nanlab", "line"), ("anomaly mode", "anomaly"), ("per-op check", "per_op")):
         got = [getattr(r, field) for r in rows]
-        counts = ", ".join(f"{got.count(v)} {v}" for v in (EXACT, WRONG)) + f", {sum(getattr(r, field) == SILENT for r in failing)} silent"
-        console.print(f"{tool}: {counts}; {got.count(ALARM)} false alarms on {clean} clean programs")
+        silent = sum(getattr(r, field) == SILENT for r in failing)
+        counts = ", ".join(f"{got.count(v)} {v}" for v in (EXACT, WRONG))
+        console.print(f"{tool}: {counts}, {silent} silent; {got.count(ALARM)} false alarms on {clean} clean programs")
 
 
 def main(argv: list[str] | None = None) -> int:

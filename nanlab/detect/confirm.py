@@ -12,8 +12,8 @@ from torch import nn
 from nanlab.detect import twins
 from nanlab.detect.hunt import Stop, eager, watched_step
 from nanlab.detect.patch import PatchCalls, PatchOperations, Target
-from nanlab.detect.report import Report
 from nanlab.detect.putback import keep
+from nanlab.detect.report import Report
 from nanlab.detect.sources import Sources
 from nanlab.detect.values import is_finite, is_numeric
 
@@ -42,7 +42,7 @@ class Trial:
             return True
         except Stop:
             return False
-        except Exception:  # noqa: BLE001 - the step was not made for the intervention: that tells nothing
+        except Exception:
             return None
 
 
@@ -54,9 +54,9 @@ def confirm(report: Report, step_fn: Callable[[], object], model: nn.Module | No
     ``"sample i left out"``: the batch without one sample; ``"float64"``: the same step in double precision.
 
     `restore` puts weights, buffers, optimizer state, random state and batch back to before the step; without it, they
-    are taken as they are now. `batch` must be what `step_fn` reads, since samples are left out in place. Returns the same
-    report, everything restored. Cost: up to 36 plain steps, and copies of weights and batch. An unconfirmed origin is
-    not refuted: more than one origin at a time is patched only where they share a line.
+    are taken as they are now. `batch` must be what `step_fn` reads, since samples are left out in place. Returns the
+    same report, everything restored. Cost: up to 36 plain steps, and copies of weights and batch. An unconfirmed
+    origin is not refuted: more than one origin at a time is patched only where they share a line.
     """
     if report.verdict != "non-finite":
         return report
@@ -84,9 +84,8 @@ def _interventions(report: Report, trial: Trial) -> Iterator[str]:
 
 def patched(report: Report, trial: Trial) -> bool:
     """Whether the step is finite once the operand before the origin is mended."""
-    if report.form in ("nan_in", "inf_in"):
-        if trial.finite(_mended_tensors(trial)):
-            return True
+    if report.form in ("nan_in", "inf_in") and trial.finite(_mended_tensors(trial)):
+        return True
     target = report.target
     if not isinstance(target, Target):
         return False
@@ -106,7 +105,8 @@ def _mended_tensors(trial: Trial) -> Iterator[None]:
 
 
 def guilty_sample(report: Report, trial: Trial) -> int | None:
-    """The sample without which the step is finite, or None. The one that the origin's element points at is tried first."""
+    """The sample without which the step is finite, or None. The one that the origin's element points at is tried
+    first."""
     batch = trial.sources.batch
     samples = twins.rows(batch)
     size = len(samples[0]) if samples else 0

@@ -27,9 +27,9 @@ UNSEEN = "No watched operation made it: it was there before the watch began, or 
 def explain(tracer: Tracer, sink: str, bad: list[Tensor | Event], *, step: int = 0, model: nn.Module | None = None,
             optimizer: object = None, batch: object = None) -> Report:  # fmt: skip
     """The report on `bad`, the tensors that went bad in `sink` (``"loss"``, ``"gradient"``, ``"weights"`` or
-    ``"optimizer_state"``) while `tracer` watched. Finite tensors among them are passed over, an event stands for itself; `step` is the 0-based
-    count of optimizer steps that the report gives. `model`, `optimizer` and `batch` name tensors that the tracer was
-    not told about."""
+    ``"optimizer_state"``) while `tracer` watched. Finite tensors among them are passed over, an event stands for
+    itself; `step` is the 0-based count of optimizer steps that the report gives. `model`, `optimizer` and `batch`
+    name tensors that the tracer was not told about."""
     tracer.sources.learn(model, optimizer, batch)
     sinks = []
     for t in bad:
@@ -47,7 +47,7 @@ def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
     origin = found.origins[0]
     origin = hidden(found, sink) or origin
     event, at = origin.event, origin.at
-    place, module = event.reader or (at.place, at.module)
+    place = event.reader[0] if event.reader else at.place
     form = form_of(event)
     inputs = (t for _, t in named_leaves(tracer.sources.batch, "batch") if is_numeric(t))
     slug = suspect_of(event, form, step == 0, max((largest(t) for t in inputs), default=0.0))

@@ -1,4 +1,5 @@
-"""Where an operation stands in the user's program: the source line, the module, and the forward line of a backward node.
+"""Where an operation stands in the user's program: the source line, the module, and the forward line of a backward
+node.
 
 A `grad_fn` outlives the Python frame that made it, so its place is written into ``grad_fn.metadata`` while the frame is
 still there; a backward operation then finds it through ``torch._C._current_autograd_node()``.
@@ -77,7 +78,8 @@ def user_frame(frame: FrameType | None) -> tuple[FrameType | None, bool]:
 
 
 def recomputing(frame: FrameType | None) -> bool:
-    """Whether `frame` runs for ``torch.utils.checkpoint``, which repeats a piece of the forward pass inside backward."""
+    """Whether `frame` runs for ``torch.utils.checkpoint``, which repeats a piece of the forward pass inside
+    backward."""
     while frame is not None:
         if frame.f_code.co_filename == CHECKPOINT:
             return True

@@ -108,10 +108,7 @@ class Operations(TorchDispatchMode):
         written = _written(mutated, args, kwargs) if mutated else []
         before = {id(t): t.detach().clone() for t in written if is_numeric(t) and t.numel() <= SMALL}
         result = func(*args, **kwargs)
-        if isinstance(result, Tensor):
-            outputs = [result]
-        else:
-            outputs = _tensors(result) if result is not None else []
+        outputs = [result] if isinstance(result, Tensor) else _tensors(result)
         if written:
             outputs += [t for t in written if all(t is not o for o in outputs)]
         bad = False

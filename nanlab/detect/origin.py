@@ -1,7 +1,7 @@
 """Walks back from what went bad to the operation that made the first non-finite value it depends on.
 
-A −inf written on purpose, an infinity that is replaced before use and a NaN that is overwritten lie on no such path, which
-is why none of them is ever reported; a list of allowed operations could not tell them apart.
+A −inf written on purpose, an infinity that is replaced before use and a NaN that is overwritten lie on no such path,
+which is why none of them is ever reported; a list of allowed operations could not tell them apart.
 """
 
 from __future__ import annotations
@@ -91,9 +91,10 @@ def _on_purpose(origin: Origin) -> bool:
 
 def mask_like(event: Event, reader: Event) -> bool:
     """Whether a tensor that was already infinite is a mask: it holds −inf alone, and a softmax or a sum reads it."""
-    return event.kind == "external" and not event.counts.nan and not event.counts.posinf and (
-        event.source_kind == "buffer" or reader.op.rstrip("_") in ("add", "where") or any(s in reader.op for s in SOFTMAX)
-    )  # fmt: skip
+    if event.kind != "external" or event.counts.nan or event.counts.posinf:
+        return False
+    masks = reader.op in ("add", "add_", "where") or any(s in reader.op for s in SOFTMAX)
+    return masks or event.source_kind == "buffer"
 
 
 def deliberate(event: Event, reader: Event) -> bool:

@@ -1,7 +1,7 @@
 """Which operation wrote the non-finite values that a tensor holds.
 
-Only operations whose result was not finite are remembered, as events that point to the events of their operands. The key
-is the storage, so that views need no bookkeeping, and a part of a storage keeps its event while other parts are
+Only operations whose result was not finite are remembered, as events that point to the events of their operands. The
+key is the storage, so that views need no bookkeeping, and a part of a storage keeps its event while other parts are
 overwritten. Storages are held by weak reference: nothing stays alive for this, and no address is mistaken for another.
 """
 

@@ -1,4 +1,5 @@
-"""Remembers the latest results, weakly, so that the magnitudes before an origin can be told at no cost to a clean step."""
+"""Remembers the latest results, weakly, so that the magnitudes before an origin can be told at no cost to a clean
+step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Turns an operation with a non-finite result into an event: what fed it, whether it was born here, what form it has."""
+"""Turns an operation with a non-finite result into an event: what fed it, whether it was born here, what form it
+has."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
 
 UNWRITTEN = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
-CONSTANTS = {"full", "full_like", "new_full", "fill", "fill_", "tensor", "as_tensor", "where", "masked_fill", "masked_fill_",
-             "scalar_tensor", "constant_pad_nd", "pad", "clamp", "__setitem__", "asarray", "zeros_like", "index_fill",
-             "index_fill_", "scatter", "scatter_", "new_tensor", "nan_to_num", "detach", "fill_diagonal_"}  # fmt: skip
+CONSTANTS = {
+    "full", "full_like", "new_full", "new_tensor", "fill", "fill_", "fill_diagonal_", "tensor", "as_tensor", "asarray",
+    "scalar_tensor", "where", "masked_fill", "masked_fill_", "index_fill", "index_fill_", "scatter", "scatter_", "pad",
+    "constant_pad_nd", "clamp", "nan_to_num", "__setitem__", "zeros_like", "detach",
+}  # fmt: skip - the program's own calls that write what they are told to
 OVERWRITES = {"copy_", "fill_", "zero_", "normal_", "uniform_", "set_", "random_", "exponential_", "bernoulli_"}
 
 

@@ -53,7 +53,8 @@ class Report:
     target: object = field(default=None, repr=False, compare=False)  # what a confirmation patches; not in the JSON
 
     def to_json(self) -> dict[str, object]:
-        """The report as values that JSON can hold (a non-finite float becomes a string); the schema's keys come first."""
+        """The report as values that JSON can hold (a non-finite float becomes a string); the schema's keys come
+        first."""
         rest = [name for name in self.__dataclass_fields__ if name not in (*SCHEMA, "target")]
         return {name: _plain(getattr(self, name)) for name in (*SCHEMA, *rest)}
 
@@ -70,7 +71,8 @@ class Report:
         if self.verdict != "non-finite":
             return SAYS[self.verdict]
         at = f" at {self.element}" if self.element else ""
-        return ", ".join(part for part in (f"{self.form or self.op or 'non-finite'}{at}", self.module, self.place()) if part)
+        parts = (f"{self.form or self.op or 'non-finite'}{at}", self.module, self.place())
+        return ", ".join(part for part in parts if part)
 
     def source(self) -> tuple[str, str] | None:
         """The source line of the origin, without its indentation, and a line of carets under the operation; None when
@@ -93,7 +95,8 @@ class Report:
         rows = [("what", self._what()), ("", self._operands())]
         rows += [("", note) for note in self.notes]
         rows.append(("before it", "; ".join(f"{line} up to {_short(size)}" for line, size in self.magnitudes)))
-        rows.append(("confirmed", "the step is finite with " + ", ".join(self.confirmed_by) if self.confirmed_by else ""))
+        if self.confirmed_by:
+            rows.append(("confirmed", "the step is finite with: " + ", ".join(self.confirmed_by)))
         if self.suspect:
             from nanlab import suspects
 
@@ -119,7 +122,8 @@ class Report:
         if source and self.verdict == "non-finite" and (shown := self.source()):
             lines += [f"    {part}" for part in shown]
         for name, text in self.facts():
-            lines.append(fill(text, WIDTH, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12, break_on_hyphens=False))
+            lead = f"  {name:<10}"
+            lines.append(fill(text, WIDTH, initial_indent=lead, subsequent_indent=" " * 12, break_on_hyphens=False))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -128,7 +132,8 @@ class Report:
         from jinja2 import Environment
 
         template = files("nanlab.detect").joinpath("card.html.jinja").read_text("utf-8")
-        return Environment(autoescape=True, trim_blocks=True).from_string(template).render(report=self, source=self.source())
+        card = Environment(autoescape=True, trim_blocks=True).from_string(template)
+        return card.render(report=self, source=self.source())
 
 
 class NonFiniteError(ArithmeticError):

@@ -25,19 +25,24 @@ def named_leaves(tree: object, name: str) -> Iterator[tuple[str, Tensor]]:
                 yield from named_leaves(leaf, name + keystr(path))
 
 
+def as_list(optimizer: object) -> list:
+    """One optimizer, several or None, as a list."""
+    return list(optimizer) if isinstance(optimizer, list | tuple) else [optimizer] if optimizer is not None else []
+
+
 class Sources:
     """Names tensors by their storage. Everything is looked up when asked: it costs nothing until something is bad."""
 
     def __init__(self, model: nn.Module | None, optimizer: object, batch: object) -> None:
         self.model, self.batch = model, batch
-        self.optimizers: list = list(optimizer) if isinstance(optimizer, list | tuple) else [optimizer] if optimizer else []
+        self.optimizers = as_list(optimizer)
         self.modules: list[nn.Module] = []  # roots seen while tracing without a model
 
     def learn(self, model: nn.Module | None, optimizer: object, batch: object) -> None:
         """Takes note of what was not known at the start."""
         self.model = self.model if self.model is not None else model
         self.batch = self.batch if self.batch is not None else batch
-        for one in optimizer if isinstance(optimizer, list | tuple) else [optimizer] if optimizer else []:
+        for one in as_list(optimizer):
             if not any(one is o for o in self.optimizers):
                 self.optimizers.append(one)
 

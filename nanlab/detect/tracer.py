@@ -1,8 +1,8 @@
 """Watches every operation of a piece of training: which made a non-finite value, where it stands, what fed it.
 
 Two modes work together. A function mode sees what the user called and from which line; a dispatch mode sees every
-operation that runs, also in backward and in the optimizer. Views are skipped and results are screened by a sum, which is
-what keeps it near the cost of a plain step. Taught in lesson 09_step_12001.
+operation that runs, also in backward and in the optimizer. Views are skipped and results are screened by a sum, which
+is what keeps it near the cost of a plain step. Taught in lesson 09_step_12001.
 """
 
 from __future__ import annotations

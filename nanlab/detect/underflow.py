@@ -32,7 +32,8 @@ def watch(tracer: Tracer, name: str, args: tuple, out: Tensor) -> None:
         small = [a for a in args[1:] if isinstance(a, float) and a] if out.dtype is torch.float16 else []
         gone = any(abs(a) < HALF_OF_LEAST for a in small)
     else:
-        gone = x.shape == out.shape and bool(((out == 0) & (x != 0 if name in ("pow", "square") else x.isfinite())).any())
+        some = x != 0 if name in ("pow", "square") else x.isfinite()
+        gone = x.shape == out.shape and bool(((out == 0) & some).any())
     if gone:
         tracer.vanished.add(tracer.stack[-1].call)
 

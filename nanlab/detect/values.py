@@ -62,14 +62,14 @@ def plain(t: Tensor) -> Tensor:
 def is_finite(t: Tensor) -> bool:
     """Whether every value of `t` is finite. One pass over the data; a second, exact one only if the sum is not finite
     (a sum of finite values can overflow). True for integers, booleans and empty tensors."""
-    if t.dtype in WIDE and t.layout is torch.strided and t.device.type == "cpu" and not t.is_nested:
-        if math.isfinite((t.detach() if t.requires_grad else t).sum().item()):  # the common case, kept short
-            return True
+    common = t.dtype in WIDE and t.layout is torch.strided and t.device.type == "cpu" and not t.is_nested
+    if common and math.isfinite((t.detach() if t.requires_grad else t).sum().item()):
+        return True
     if not is_numeric(t) or t.numel() == 0:
         return True
-    t = plain(t)
-    total = t.sum().item() if t.dtype in WIDE else (t if t.dtype.itemsize > 1 else t.float()).sum(dtype=torch.float32).item()
-    return math.isfinite(total) or bool(torch.isfinite(t if t.dtype.itemsize > 1 else t.float()).all())
+    t = _real(t)
+    total = t.sum(dtype=None if t.dtype in WIDE else torch.float32).item()
+    return math.isfinite(total) or bool(torch.isfinite(t).all())
 
 
 def bad_mask(t: Tensor, nan_only: bool = False) -> Tensor:

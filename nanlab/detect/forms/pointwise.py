@@ -101,7 +101,8 @@ def power(op: Operation) -> Finding | None:
     return op.found("x/0", note="zero to a negative power") if base == 0 and exponent < 0 else op.found("overflow")
 
 
-@rule("exp", "exp2", "expm1", "sinh", "cosh", "square", "special_i0", "ldexp", "cumsum", "softplus", "elu", "celu", "selu")
+@rule("exp", "exp2", "expm1", "sinh", "cosh", "square", "special_i0", "ldexp", "cumsum", "softplus", "elu",
+      "celu", "selu")  # fmt: skip
 def growth(op: Operation) -> Finding | None:
     return op.found("overflow") if is_inf(op.result()) and not is_inf(op.at("self")) else None
 

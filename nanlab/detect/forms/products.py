@@ -11,9 +11,9 @@ from nanlab.detect.forms.rules import rule
 @rule("mm", "bmm", "matmul", "linear", "mv", "dot", "vdot", "addmm", "baddbmm", "addmv", "addbmm", "addr", "outer",
       "ger", "_addmm_activation", "einsum", "bilinear", "_trilinear", "convolution", "_convolution",
       "mkldnn_convolution", "thnn_conv2d", "convolution_overrideable", "convolution_backward", "mkldnn_linear",
-      "_mkl_linear", "slow_conv_dilated2d", "slow_conv3d_forward", "_sparse_mm", "_sparse_addmm", "cumulative_trapezoid",
+      "_mkl_linear", "slow_conv_dilated2d", "slow_conv3d_forward", "_sparse_mm", "_sparse_addmm",
       "mkldnn_rnn_layer", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "_cudnn_rnn", "linear_backward",
-      "_scaled_mm", "_grouped_mm", "int_mm", "sspaddmm", "smm", "hspmm", "_linalg_check_errors")  # fmt: skip
+      "_scaled_mm", "_grouped_mm", "int_mm", "sspaddmm", "smm", "hspmm",)  # fmt: skip
 def matrix_product(op: Operation) -> Finding | None:
     if not is_nan(op.result()):
         return op.found("overflow", **op.sizes())

@@ -11,7 +11,8 @@ from nanlab.detect.forms.rules import rule
 
 @rule("sum", "nansum", "logsumexp", "cumsum_backward", "logcumsumexp", "trace", "index_add", "scatter_add",
       "scatter_reduce", "segment_reduce", "_embedding_bag", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-      "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_adaptive_avg_pool1d", "upsample_bilinear2d", "upsample_linear1d",
+      "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_adaptive_avg_pool1d", "upsample_bilinear2d",
+      "upsample_linear1d",
       "upsample_bicubic2d", "upsample_trilinear3d", "_fft_r2c", "_fft_c2c", "_fft_c2r")  # fmt: skip
 def total(op: Operation) -> Finding | None:
     x = op.get("self")

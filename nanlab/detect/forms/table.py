@@ -1,7 +1,7 @@
 """The one table of forms: what each is called, what it means in a plain sentence, and which suspect it points to.
 
-A form is how a non-finite value came out of finite ones. What stands behind a colon narrows a row down to a cause with a
-sentence and a suspect of its own; a report shows the part before it.
+A form is how a non-finite value came out of finite ones. What stands behind a colon narrows a row down to a cause
+with a sentence and a suspect of its own; a report shows the part before it.
 """
 
 import re
