@@ -12,6 +12,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal
 
 from torch import Tensor, nn
@@ -27,6 +28,7 @@ from nanlab.detect.report import NonFiniteError, Report
 from nanlab.detect.rerun import Rerun, Start
 from nanlab.detect.rollback import Rollback
 from nanlab.detect.scene import Scene, SceneError, as_list
+from nanlab.detect.screen import norm, state_tensors
 from nanlab.detect.sentry import Failure, Sentry
 
 MOST_PENDING = 64  # micro-batches of one accumulation that are kept for a replay
@@ -139,19 +141,27 @@ class guard:  # noqa: N801 - used like a function: for batch in guard(loader)
     def _after_step(self) -> None:
         sentry, history = self._sentry, self.history
         history.batches += 1
-        accumulating = self.optimizers and not sentry.stepped and sentry.saw_loss and not sentry.saw_scaler
-        if not accumulating or len(self._pending) >= MOST_PENDING:
-            self._pending.clear()
-        if not self.optimizers:
-            sentry.look_at_weights()
-        step = sentry.step()
-        if self.audit_every and sentry.stepped and step % self.audit_every == 0:
+        if not sentry.stepped:
+            accumulating = self.optimizers and sentry.saw_loss and not sentry.saw_scaler
+            if not accumulating or len(self._pending) >= MOST_PENDING:
+                self._pending.clear()
+            if not self.optimizers:
+                sentry.look_at_weights()
+            return
+        self._pending.clear()
+        step = history.steps[next(iter(sentry.stepped))]
+        if self.audit_every and step % self.audit_every == 0 and not isfinite(norm(self._everything())):
             self._audit(step)
-        if self._rollback is not None and sentry.stepped:
+        if self._rollback is not None:
             self._rollback.maybe_take(step)
 
+    def _everything(self) -> list[Tensor]:
+        buffers = self.model.buffers() if self.model is not None else ()
+        held = [*self._sentry.every_param(), *(b for b in buffers if b.is_floating_point())]
+        return [t.detach() for t in held] + [t for one in self.optimizers for t in state_tensors(one)]
+
     def _audit(self, step: int) -> None:
-        """Everything, also what no cheap look covers; only what optimizers and weights hold is a failure."""
+        """Everything, also what no cheap look covers. What a buffer may hold on purpose is no failure, a NaN is."""
         found = audit(self.model, self.optimizers)
         if found.faults:
             first = found.faults[0]

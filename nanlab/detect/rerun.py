@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -22,14 +22,14 @@ from nanlab.detect.sentry import Failure, Sentry
 from nanlab.detect.tracer import Tracer
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: one is made every step
 class Start:
     """What one pass began with: the batch (as it was yielded, not a copy), the random state, the versions of the
     batch's tensors, which tell whether the body changed them in place."""
 
     batch: object
     random: RandomState
-    versions: tuple[int, ...]
+    versions: list[int]
 
     @classmethod
     def take(cls, batch: object, recorder: Recorder) -> Start:
@@ -41,8 +41,11 @@ class Start:
         return ["the batch as it was: the loop body changed it in place (copy it there, x = x.clone())"]
 
 
-def _versions(batch: object) -> tuple[int, ...]:
-    return tuple([-1 if t.is_inference() else t._version for t in tensors(batch)])
+def _versions(batch: object) -> list[int]:
+    flat = batch if type(batch) in (tuple, list) else (batch,)
+    if not all([type(t) is Tensor for t in flat]):  # the common batch needs no walk
+        flat = list(tensors(batch))
+    return [-1 if t.is_inference() else t._version for t in flat]
 
 
 class Rerun:

@@ -19,6 +19,8 @@ NARROW = {torch.float16, torch.bfloat16}
 QUIET_NORM = 1e15  # its square, a second moment, stays 8 decades below float32's largest, 3.4e38
 SMALL_EPS = 1e-12  # QUIET_NORM divided by it is 1e27: an update that float32 still holds
 LARGE_LR = 1e6  # times QUIET_NORM it is 1e21
+MOST_DECAY = 0.1  # of a weight in a step: up to there decay shrinks weights, also with momentum
+KNOWN = {SGD, Adam, AdamW, RMSprop, Adagrad}
 
 
 def norm(tensors: Sequence[Tensor]) -> float:
@@ -70,22 +72,26 @@ def state_tensors(optimizer: Optimizer) -> list[Tensor]:
 def can_spoil(optimizer: Optimizer, gradient_norm: float) -> bool:
     """Whether a step with a finite gradient of norm `gradient_norm` could make a non-finite weight or state.
 
-    False only where arithmetic rules it out: float32 or wider, an update rule that is known here, an eps that cannot
-    vanish, moderate learning rate and decay, and a gradient whose square is far from overflow. (Centered RMSprop takes
-    the root of a difference that rounding can make negative, so it is never ruled out.)
+    False only where arithmetic rules it out: an update rule that is known here, an eps that cannot vanish, moderate
+    learning rate and decay, and a gradient whose square is far from overflow. (Centered RMSprop takes the root of a
+    difference that rounding can make negative, so it is never ruled out.) Weights narrower than float32 are the caller's
+    to look for: see `narrow`.
     """
-    if type(optimizer) not in (SGD, Adam, AdamW, RMSprop, Adagrad) or not gradient_norm <= QUIET_NORM:
+    if type(optimizer) not in KNOWN or not gradient_norm <= QUIET_NORM:
         return True
-    return any(_loud(group) for group in optimizer.param_groups)
+    for group in optimizer.param_groups:
+        get, lr = group.get, group["lr"]
+        if (
+            get("eps", 1.0) < SMALL_EPS
+            or not 0 <= lr <= LARGE_LR
+            or lr * get("weight_decay", 0) > MOST_DECAY
+            or get("momentum", 0) > 1
+            or get("centered", False)
+        ):
+            return True
+    return False
 
 
-def _loud(group: dict) -> bool:
-    lr = float(group["lr"])
-    return (
-        group.get("eps", 1.0) < SMALL_EPS
-        or not 0 <= lr <= LARGE_LR
-        or lr * group.get("weight_decay", 0) > 0.1  # a tenth a step: weights shrink, also with momentum
-        or group.get("momentum", 0) > 1
-        or bool(group.get("centered", False))
-        or any(p.dtype.itemsize < 4 for p in group["params"])
-    )
+def narrow(params: Sequence[Tensor]) -> bool:
+    """Whether any of `params` is stored in less than 32 bits."""
+    return any(p.dtype.itemsize < 4 for p in params)

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from torch.optim import Optimizer
 from nanlab.detect.closures import ClosureStep
 from nanlab.detect.history import History
 from nanlab.detect.listen import Listener
-from nanlab.detect.screen import can_spoil, gradients, non_finite, norm, parameters, state_tensors
+from nanlab.detect.screen import can_spoil, gradients, narrow, non_finite, norm, parameters, state_tensors
 
 SCALE_WARNS, SCALE_FAILS = 1e-2, 1e-5  # as icefall does: a loss scale this small means gradients that no scale can cure
 LOOK_EVERY = 16  # steps between looks at the weights where arithmetic rules out that a step spoilt them
@@ -67,6 +68,7 @@ class Sentry(Listener):
         self._handles: list = []
         self._extra = list(params)
         self._params: dict[int, list[nn.Parameter]] = {}
+        self._narrow: dict[int, bool] = {}
         self._hidden: list[tuple[Tensor, Tensor]] = []
         self._closures: dict[int, ClosureStep] = {}
         self._warned = False
@@ -94,9 +96,13 @@ class Sentry(Listener):
             self._handles.pop().remove()
 
     def params(self, optimizer: Optimizer) -> list[nn.Parameter]:
-        known = self._params.get(id(optimizer))
-        if known is None or len(known) != sum(len(group["params"]) for group in optimizer.param_groups):
-            known = self._params[id(optimizer)] = parameters(optimizer)
+        key, count = id(optimizer), 0
+        for group in optimizer.param_groups:
+            count += len(group["params"])
+        known = self._params.get(key)
+        if known is None or len(known) != count:
+            known = self._params[key] = parameters(optimizer)
+            self._narrow[key] = narrow(known)
         return known
 
     def every_param(self) -> list[Tensor]:
@@ -107,8 +113,9 @@ class Sentry(Listener):
     # the loss
 
     def before_backward(self, losses: Sequence[Tensor]) -> None:
-        scaled, self._scaled = self._scaled, False
-        if not scaled:  # a scaled loss was looked at before it was scaled
+        if self._scaled:  # it was looked at before it was scaled
+            self._scaled = False
+        else:
             self.look_at_loss(losses)
 
     def on_scale(self, scaler: GradScaler, outputs: object) -> None:
@@ -130,12 +137,14 @@ class Sentry(Listener):
         for loss in losses:
             if not loss.is_cpu:
                 self._deferred.append(loss.detach())
-            else:
-                self._judge_loss(loss, loss.item() if loss.numel() == 1 else loss.detach().sum().item())
+                continue
+            self.loss = value = loss.item() if loss.numel() == 1 else loss.detach().sum().item()
+            if type(value) is not float or not isfinite(value):
+                self._judge_loss(loss, value)
 
-    def _judge_loss(self, loss: Tensor, value: float) -> None:
-        self.loss = value = value.real if isinstance(value, complex) else value
-        if not math.isfinite(value) and non_finite([loss]):
+    def _judge_loss(self, loss: Tensor, value: complex) -> None:
+        self.loss = value = abs(value) if isinstance(value, complex) else value
+        if not isfinite(value) and non_finite([loss]):
             self._fail(Failure("loss", [loss.detach()], self.step()))
 
     def _settle(self) -> None:
@@ -151,20 +160,22 @@ class Sentry(Listener):
             self._look_at_gradients(self.every_param(), None)
 
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
-        self._settle()
+        if self._deferred:
+            self._settle()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if closure is not None:
             return self._closure_step(optimizer, closure, args, kwargs)
-        if self.failure is None and not self.hold.get(id(optimizer)):
+        passed_over = self.hold and self.hold.get(id(optimizer))
+        if self.failure is None and not passed_over:
             self._look_at_gradients(self.params(optimizer), optimizer)
-        if self.replaying or self.failure is not None or self.hold.get(id(optimizer)):
+        if self.replaying or self.failure is not None or passed_over:
             self._hide(optimizer)
         return None
 
     def _look_at_gradients(self, params: Sequence[Tensor], optimizer: Optimizer | None) -> None:
         grads = gradients(params)
         self._norm = norm(grads)
-        if grads and not math.isfinite(self._norm):
+        if grads and not isfinite(self._norm):
             found_inf = getattr(optimizer, "found_inf", None)  # a fused optimizer skips the step by itself
             if (found_inf is None or not float(found_inf)) and (bad := non_finite(grads)):
                 self._fail(Failure("gradient", bad, self.step(optimizer), optimizer))
@@ -191,14 +202,16 @@ class Sentry(Listener):
     # after the step
 
     def after_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
-        closure = self._closures.pop(id(optimizer), None)
-        step = self.step(optimizer)
+        key = id(optimizer)
+        closure = self._closures.pop(key, None) if self._closures else None
+        step = self.history.steps.get(key, 0)
         if closure is not None and self.replaying and self.failure is None and not self.hold.get(id(optimizer)):
             self._look_after(optimizer, step, closure)
-        if self.replaying or self.failure is not None or self.hold.get(id(optimizer)):
+        if self.replaying or self.failure is not None or (self.hold and self.hold.get(key)):
             self._held_still(optimizer, closure)
             return
-        if closure is not None or self.look_always or can_spoil(optimizer, self._norm) or step % LOOK_EVERY == 0:
+        if (closure is not None or self.look_always or step % LOOK_EVERY == 0 or self._narrow.get(key, True)
+                or can_spoil(optimizer, self._norm)):  # fmt: skip
             self._look_after(optimizer, step, closure)
         if self.failure is None:
             self._count(optimizer)
@@ -229,10 +242,11 @@ class Sentry(Listener):
     def _count(self, optimizer: Optimizer) -> None:
         key, history = id(optimizer), self.history
         self.stepped[key] = self.stepped.get(key, 0) + 1
+        step = history.steps.get(key, 0)
         lr = optimizer.param_groups[0]["lr"]
         scale = history.scale if self.saw_scaler else math.nan
-        history.trajectory.add(self.step(optimizer), self.loss, self._norm, lr if type(lr) is float else float(lr), scale)
-        history.steps[key] = history.steps.get(key, 0) + 1
+        history.trajectory.add(step, self.loss, self._norm, lr if type(lr) is float else float(lr), scale)
+        history.steps[key] = step + 1
 
     # the loss scale
 
@@ -256,7 +270,8 @@ class Sentry(Listener):
 
     def end(self) -> None:
         """Looks at what no optimizer step has looked at: losses on a device, gradients that are still accumulating."""
-        self._settle()
+        if self._deferred:
+            self._settle()
         if self.failure is None and not self.stepped and not self.saw_scaler:
             self._look_at_gradients(self.every_param(), None)
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
+from typing import NamedTuple
 
 LENGTH = 64  # steps kept: enough for a trend, and a table that fits a screen
 GROWTH = 10.0  # a rise by this factor is climbing however it came about
@@ -21,8 +22,7 @@ EXPLOSION = 100.0  # unless each of them rose and together by this factor
 RECENT = 3  # the end of a run is its largest of this many steps, so that one quiet step hides nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):  # made every step: a frozen dataclass would cost a microsecond
     """One step. `loss` is the last loss that backward saw, `gradient_norm` the L2 norm over all gradients as the
     optimizer got them (after clipping), `lr` the first group's learning rate, `scale` the loss scale; NaN where the
     step had none."""
@@ -44,7 +44,7 @@ class Trajectory:
         return len(self.points)
 
     def add(self, step: int, loss: float, gradient_norm: float, lr: float, scale: float) -> None:
-        self.points.append(Point(step, loss, gradient_norm, lr, scale))
+        self.points.append(Point._make((step, loss, gradient_norm, lr, scale)))
 
     @property
     def verdict(self) -> str:
