@@ -117,7 +117,7 @@ def _overflow(result: Outcome) -> str:
     form, n = formats.get(result.dtype), result.first_bad
     logit, power = result.passes[n - 1].logit, result.passes[n - 1].power
     if math.isfinite(power):
-        return f"Each exponential fits {form.name}; at position {n} their sum does not. It is inf, and every share is 0."
+        return f"Each exponential fits {form.name}; at position {n} their sum does not. It is inf: all shares are 0."
     return (
         f"At position {n} the logit is {logit:.4g}, more than {form.exp_limit:.4g}: its exponential does not fit "
         f"{form.name}. The sum is inf from there on; inf divided by inf is nan, and anything else divided by it is 0."
