@@ -259,7 +259,8 @@ def serve(port: int | None, browser: bool) -> int:
         *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
     ]
     say("Starting JupyterLab")
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "JUPYTER_TOKEN": token})
+    path = f"{PYTHON.parent}{os.pathsep}{os.environ.get('PATH', '')}"  # so that pytest and nanlab work in its terminals
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PATH": path, "JUPYTER_TOKEN": token})
     try:
         while process.poll() is None and not listening(port):
             time.sleep(0.1)
