@@ -1,8 +1,11 @@
 """The kernels that the project's own runs of notebooks use: warm where that is possible."""
 
+import atexit
 import json
+import shutil
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from jupyter_client.kernelspec import KernelSpecManager
@@ -36,6 +39,12 @@ class NotebookKernelManager(AsyncKernelManager):
 
     @default("kernel_spec_manager")
     def _own_kernelspecs(self) -> KernelSpecManager:
-        self._kernelspecs = tempfile.TemporaryDirectory(prefix="nanlab-kernels-")
-        folder = write_kernelspec(Path(self._kernelspecs.name))
-        return KernelSpecManager(kernel_dirs=[str(folder / "kernels")], ensure_native_kernel=False)
+        return KernelSpecManager(kernel_dirs=[_kernelspecs()], ensure_native_kernel=False)
+
+
+@cache
+def _kernelspecs() -> str:
+    """The folder of this process's kernelspecs, which goes when the process ends."""
+    folder = tempfile.mkdtemp(prefix="nanlab-kernels-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return str(write_kernelspec(Path(folder)) / "kernels")
