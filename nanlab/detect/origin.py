@@ -47,7 +47,7 @@ def slice_back(sinks: list[Event]) -> Slice:
     """
     found: dict[int, Origin] = {}
     seen: dict[tuple[int, bool], Event] = {}
-    todo: list[tuple[Event, bool, Event | None]] = [(e, bool(e.counts.nan), None) for e in sinks]
+    todo: list[tuple[Event, bool, Event | None]] = [(e, bool(e.counts.nan), None) for e in reversed(sinks)]
     while todo:
         event, nan, reader = todo.pop()
         if event.kind not in ("op", "internal"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nanlab.detect.forms.operation import Finding, Operation, is_inf, is_nan, subnormal
+from nanlab.detect.forms.operation import Finding, Operation, subnormal
 
 EDGES = {  # graph node -> (function, where its derivative is infinite)
     "Sqrt": ("sqrt", "0"),
@@ -63,6 +63,4 @@ def at_edge(op: Operation, name: str) -> bool:
         return bottom == 0
     if op.name in ("reciprocal", "rsqrt", "pow", "log"):
         return op.at("self") == 0
-    if op.name == "mul":
-        return is_nan(op.result()) and (is_inf(op.at("self")) or is_inf(op.at("other")))
     return not subnormal(op.at("self"), op.out.dtype) and name.startswith(("Linalg", "Prod", "Cumprod", "Cdist"))
