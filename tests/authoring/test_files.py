@@ -10,7 +10,9 @@ def test_editors_traces_are_left_out(tmp_path):
     cell = v4.new_code_cell(
         "1", id="one", metadata={"scrolled": True, "tags": [], "execution": {"iopub.status.busy": "now"}, "jupyter": {}}
     )
-    notebook = v4.new_notebook(cells=[cell], metadata={"widgets": {}, "kernelspec": {"name": "other", "display_name": "Other"}})
+    notebook = v4.new_notebook(
+        cells=[cell], metadata={"widgets": {}, "kernelspec": {"name": "other", "display_name": "Other"}}
+    )
     files.write(notebook, tmp_path / "page.ipynb")
     stored = nbformat.read(tmp_path / "page.ipynb", as_version=4)
     assert stored.cells[0].metadata == {"jupyter": {}}
