@@ -142,11 +142,11 @@ class guard:  # noqa: N801 - used like a function: for batch in guard(loader)
         sentry, history = self._sentry, self.history
         history.batches += 1
         if not sentry.stepped:
+            if not self.optimizers:
+                sentry.look_at_weights()
             accumulating = self.optimizers and sentry.saw_loss and not sentry.saw_scaler
             if not accumulating or len(self._pending) >= MOST_PENDING:
                 self._pending.clear()
-            if not self.optimizers:
-                sentry.look_at_weights()
             return
         self._pending.clear()
         step = history.steps[next(iter(sentry.stepped))]

@@ -57,7 +57,7 @@ class Recorder:
     """Takes a `RandomState` again and again, cheaply. Keep one per loop."""
 
     def __init__(self) -> None:
-        self._python = _Lazy(_python_memory(), lambda: random.getstate(), lambda: random._inst.gauss_next is not None)
+        self._python = _Lazy(_python_memory(), random.getstate, lambda state: state[2] is not None)
         self._numpy: _Lazy | None = None
 
     def take(self) -> RandomState:
@@ -78,7 +78,7 @@ class _Lazy:
     """A generator's state, read again only if its memory changed. `half` says that it holds a spare normal draw, which
     lies outside that memory, so that the state must be read every time."""
 
-    def __init__(self, address: int | None, read: Callable[[], tuple], half: Callable[[], bool]) -> None:
+    def __init__(self, address: int | None, read: Callable[[], tuple], half: Callable[[tuple], bool]) -> None:
         self._address, self._read, self._half = address, read, half
         self._seen: bytes | None = None
         self._state: tuple | None = None
@@ -89,7 +89,8 @@ class _Lazy:
             return self._read()
         memory = ctypes.string_at(self._address, MT_BYTES)
         if memory != self._seen or self._was_half:
-            self._state, self._seen, self._was_half = self._read(), memory, self._half()
+            self._state, self._seen = self._read(), memory
+            self._was_half = self._half(self._state)
         return self._state
 
 
@@ -113,7 +114,7 @@ def _numpy_lazy() -> _Lazy:
 
     generator = numpy.random.mtrand._rand._bit_generator
     address = generator.ctypes.state_address if type(generator).__name__ == "MT19937" else None
-    return _Lazy(address, numpy.random.get_state, lambda: numpy.random.get_state()[3] == 1)
+    return _Lazy(address, numpy.random.get_state, lambda state: state[3] == 1)
 
 
 def _device_names() -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack
+import warnings
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -88,6 +89,8 @@ class Rerun:
         with ExitStack() as stack:
             stack.callback(self._settle, failure)
             stack.enter_context(ranks.alone(self.model))
+            if len(self.starts) > 1:
+                stack.enter_context(_gradients_kept([*self.optimizers, self.model]))
             if hunting:
                 self.tracer = stack.enter_context(eager_tracer(self.model, self.optimizers, self.starts[-1].batch))
             for start in self.starts:
@@ -127,20 +130,33 @@ class Rerun:
                       notes=notes + [f"{reason[0].upper()}{reason[1:]}." for reason in reasons])  # fmt: skip
 
 
+@contextmanager
+def _gradients_kept(owners: Sequence[object]) -> Iterator[None]:
+    """Makes ``zero_grad`` do nothing: a body that accumulates by a counter of its own, which an ``enumerate`` around the
+    guard moves on, would clear the gradients in the middle of a replayed accumulation."""
+    held = [one for one in owners if one is not None and "zero_grad" not in vars(one)]
+    for one in held:
+        vars(one)["zero_grad"] = lambda *args, **kwargs: None
+    try:
+        yield
+    finally:
+        for one in held:
+            del vars(one)["zero_grad"]
+
+
 class eager_tracer:  # noqa: N801
     """A tracer with compiled functions run eagerly for as long as it is open."""
 
     def __init__(self, model: nn.Module | None, optimizers: list[Optimizer], batch: object) -> None:
         self._tracer = Tracer(model, optimizers, batch)
-        self._stance: torch.compiler.set_stance | None = None
+        self._stack = ExitStack()
 
     def __enter__(self) -> Tracer:
         if compiled_code():
-            self._stance = torch.compiler.set_stance("force_eager")
-            self._stance.__enter__()
-        return self._tracer.__enter__()
+            self._stack.enter_context(torch.compiler.set_stance("force_eager"))
+            self._stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", "Using `torch.compile", UserWarning)  # the tracer's module hooks are meant
+        return self._stack.enter_context(self._tracer)
 
     def __exit__(self, *exc: object) -> None:
-        self._tracer.__exit__(*exc)
-        if self._stance is not None:
-            self._stance.__exit__(*exc)
+        self._stack.close()
