@@ -28,8 +28,8 @@ def test_a_huge_first_loss_points_to_the_scale_of_the_data():
 
 def test_the_gradient_norm_s_climb_points_to_explosion():
     rows = "".join(
-        f"step {i} loss {l} grad_norm {g}\n"
-        for i, (l, g) in enumerate([(2, 1), (2, 1.1), (2.1, 40), (2.9, 9e5), ("nan", "nan")])
+        f"step {i} loss {loss} grad_norm {norm}\n"
+        for i, (loss, norm) in enumerate([(2, 1), (2, 1.1), (2.1, 40), (2.9, 9e5), ("nan", "nan")])
     )
     assert diagnose(rows).suspects[0].name == "exploding_gradients"
 

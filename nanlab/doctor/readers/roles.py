@@ -42,7 +42,7 @@ _VALIDATION = re.compile(
 _TRAIN = re.compile(r"train")
 _CONSTANT = re.compile(
     r"best|improved|\bfrom$|initial|mask|threshold|fill|limit|bound|clip|max_?norm|(?:^|[ _/.])(?:min|max)[ _]"
-    r"|patience|min_delta|lowest|timeout|early|previous|prev"
+    r"|patience|min_delta|(?:^|[ _/])eta$|speed|throughput|lowest|timeout|early|previous|prev"
 )
 _AVERAGE = re.compile(r"(?:^|[ _/])(?:avg|avr|average|mean|smoothed|running|ema|tot|tot_loss|moving)(?:$|[ _/])")
 

@@ -120,7 +120,8 @@ def _prefix(gap: str, prefix: str) -> str:
 def _pair(gap: str, match: re.Match, last_name: str, found: list[Pair]) -> Pair:
     raw = match["bad"] or match["number"]
     name, prose = name_of(gap)
-    inside = bool(found) and gap.strip() == "(" and found[-1].name != ""
+    closed = match.string[match.end() : match.end() + 4].lstrip().startswith(")")
+    inside = bool(found) and gap.strip() == "(" and closed and found[-1].name != ""
     if inside:
         name = found[-1].name
     elif not name and (prose or gap.strip(" '\"") == ","):

@@ -2,7 +2,19 @@
 
 from collections.abc import Iterator
 
-from nanlab.doctor.signatures import contrast, course, death, messages, scaling, settings, standing, terms, traces, who
+from nanlab.doctor.signatures import (
+    contrast,
+    course,
+    death,
+    messages,
+    scaling,
+    settings,
+    spikes,
+    standing,
+    terms,
+    traces,
+    who,
+)
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 
 __all__ = ["Evidence", "Findings", "collect"]
@@ -11,12 +23,15 @@ _SIGNATURES = (
     standing.standing,
     course.start,
     course.growth,
-    course.term_jump,
+    spikes.norms,
+    spikes.losses,
+    spikes.terms,
     death.instant_death,
     death.inf_before_nan,
     death.transient,
     settings.learning_rate,
     settings.single_samples,
+    settings.policy_update,
     settings.resumed,
     terms.one_term,
     terms.counts,

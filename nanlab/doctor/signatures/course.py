@@ -111,46 +111,8 @@ def growth(found: Findings) -> Iterator[Evidence]:
                 lines,
                 {"lr_too_high": 1.0, "exploding_gradients": 0.7, "unknown": 0.3},
             )
-    yield from _norms(found)
 
 
 def _on_the_line(found: Findings) -> list[Point]:
     """A loss that is still finite on the line where the gradient is not."""
     return [p for p in found.run.losses() if found.onset and p.line == found.onset.line and p.value.finite]
-
-
-def term_jump(found: Findings) -> Iterator[Evidence]:
-    """One loss term that leaps while the total does not show it yet."""
-    if found.onset is None:
-        return
-    series: dict[str, list[Point]] = {}
-    for point in found.run.points("loss"):
-        if point.value.finite and point.line < found.onset.line:
-            series.setdefault(point.value.name, []).append(point)
-    main = found.before[0].value.name if found.before else ""
-    for name, points in series.items():
-        values = [abs(p.value.number) for p in points]
-        if name != main and len(values) >= 4 and max(values[-2:]) > 20 * max(median(values[:-2]), 1e-9):
-            weights = {
-                "exploding_gradients": 0.8,
-                "softmax_or_exp_overflow": 0.7,
-                "log_or_div_of_zero": 0.8,
-                "lr_too_high": 0.5,
-            }
-            yield Evidence(f"{name} leapt before the end", tuple(p.line for p in points[-2:]), weights)
-            return
-
-
-def _norms(found: Findings) -> Iterator[Evidence]:
-    end = found.onset.line if found.onset else 1 << 60
-    norms = [p for p in found.run.points("gradient") if p.value.finite and p.line < end and p.value.number > 0]
-    values = [p.value.number for p in norms]
-    if found.onset is None or len(values) < 2:
-        return
-    ratio = max(values[-3:]) / max(median(values[: max(1, (2 * len(values)) // 3)]), 1e-12)
-    if ratio >= 10 or max(values[-3:]) > 1e4:
-        yield Evidence(
-            f"the gradient norm grew {ratio:.3g}-fold before the end",
-            tuple(p.line for p in norms[-3:]),
-            {"exploding_gradients": 1.5, "lr_too_high": 0.7, "unknown": -0.3},
-        )

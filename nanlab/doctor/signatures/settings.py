@@ -57,6 +57,14 @@ def _sweep(rates: list[Point]) -> bool:
     return len(alone) >= 2 and max(alone) / min(alone) >= 100
 
 
+def policy_update(found: Findings) -> Iterator[Evidence]:
+    """A policy that moved too far in one update: an approximate KL above 1."""
+    far = [p for p in found.run.points("loss") if "approx_kl" in p.value.name and 1 < p.value.number < float("inf")]
+    if far and found.onset is not None:
+        weights = {"lr_too_high": 0.8, "exploding_gradients": 0.6, "softmax_or_exp_overflow": 0.5}
+        yield Evidence(f"the policy moved too far: approx_kl {far[-1].value.raw}", (far[-1].line,), weights)
+
+
 def single_samples(found: Findings) -> Iterator[Evidence]:
     """Darknet counts images beside batches: equal numbers mean updates from one image, at a rate meant for 64."""
     for event in found.run.events:

@@ -62,6 +62,15 @@ def one_term(found: Findings) -> Iterator[Evidence]:
                 "unscaled_inputs_or_targets": -0.5,
             },
         )
+    if not bad and parts != values:
+        says = "the total is bad and every term that the line shows is finite"
+        weights = {
+            "log_or_div_of_zero": 0.3,
+            "hardware_or_kernel_bug": 0.4,
+            "empty_reduction": 0.3,
+            "lr_too_high": -0.5,
+        }
+        yield Evidence(says, (event.line,), weights)
     infinite = [v for v in parts if v.kind == "inf"]
     for pattern, says, weights in _KINDS:
         candidates = infinite if infinite and len(infinite) < len(bad) else bad

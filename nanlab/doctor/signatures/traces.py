@@ -6,14 +6,28 @@ from nanlab.doctor.readers.event import Event
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 from nanlab.doctor.vocabulary import operations, table
 
+_LIKE = {  # operations that are not in the table, by a part of their name
+    "attention": {"hardware_or_kernel_bug": 1.2, "fully_masked_attention": 1.1},
+    "attn": {"hardware_or_kernel_bug": 1.2, "fully_masked_attention": 1.1},
+    "lstm": {"exploding_gradients": 1.5},
+    "rnnt": {"bad_data": 1.6},
+    "ctc": {"bad_data": 1.6},
+    "softmax": {"softmax_or_exp_overflow": 1.0, "fully_masked_attention": 0.9},
+    "norm": {"log_or_div_of_zero": 0.8, "fp16_overflow_or_no_scaler": 0.5},
+    "log": {"log_or_div_of_zero": 1.4},
+    "div": {"log_or_div_of_zero": 1.4},
+}
+
 
 def operation(found: Findings) -> Iterator[Evidence]:
     """The operation whose gradient or value was NaN."""
     named = found.run.operation()
-    if named is None or named[0] not in operations():
+    if named is None:
         return
     name, line = named
-    yield Evidence(f"a traceback names the operation {name}", (line,), operations()[name])
+    weights = operations().get(name) or next((w for part, w in _LIKE.items() if part in name), None)
+    if weights:
+        yield Evidence(f"a traceback names the operation {name}", (line,), weights)
 
 
 def code(found: Findings) -> Iterator[Evidence]:
