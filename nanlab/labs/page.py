@@ -6,11 +6,13 @@ from html import escape
 STYLE = """<style>
 .nanlab-lab { max-width: 680px; padding: 4px 0 8px; }
 .nanlab-lab .widget-html-content { line-height: 1.45; }
-.nanlab-lab .nanlab-field { flex-direction: column; align-items: flex-start; width: auto; height: auto; }
+.nanlab-lab .nanlab-field { flex-direction: column; align-items: flex-start; width: auto; height: auto;
+  min-width: 88px; }
 .nanlab-lab .nanlab-field > .widget-label { height: 22px; line-height: 22px; text-align: left; font-size: 13px;
   color: var(--jp-content-font-color1, #222); }
-.nanlab-lab .nanlab-field > input { width: 80px; flex: 0 0 auto; font-variant-numeric: tabular-nums; }
-.nanlab-lab .nanlab-field > select { width: 96px; height: 28px; flex: 0 0 auto; }
+.nanlab-lab .nanlab-field > input { width: 0; min-width: 100%; flex: 0 0 auto; box-sizing: border-box;
+  font-variant-numeric: tabular-nums; }
+.nanlab-lab .nanlab-field > select { width: 100%; height: 28px; flex: 0 0 auto; }
 .nanlab-lab .nanlab-log textarea { height: 150px; width: 100%; box-sizing: border-box;
   font-family: var(--jp-code-font-family, monospace);
   font-size: 12px; }
