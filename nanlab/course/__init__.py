@@ -25,6 +25,7 @@ TOPICS = (
     Topic("04_small_boxes", "Small boxes", "fp16 overflow at 65,504"),
     Topic("05_softmax", "Softmax", "exp overflows, and log of what underflowed"),
     Topic("06_recurrent", "Recurrent networks", "gradients that explode through time"),
+    Topic("06_recurrent_checkpoint", "Checkpoint: six dead runs", "the failures of lessons 01 to 06, without labels"),
     Topic("07_hidden_gradients", "Hidden gradients", "a finite loss whose gradient is NaN"),
     Topic("08_bad_batch", "The bad batch", "data, and denominators made from data"),
     Topic("09_step_12001", "Step 12,001", "the whole investigation of a rare NaN"),
