@@ -11,7 +11,7 @@ from nanlab.labs.controls import Button, Choice, Number
 from nanlab.plots import Chart, Mark, Series, format_limit, number
 
 _FORMATS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "fp64": "float64"}
-_SEQUENCES = {"numbers all the way": "numbers", "silence, then one number": "silence"}
+_SEQUENCES = {"numbers": "numbers", "silence first": "silence"}
 _CLIPS = {"no clipping": 0.0, "1": 1.0, "20": 20.0, "1,000": 1000.0}
 _PLACES = {
     "state": "the state",
