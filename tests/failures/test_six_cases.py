@@ -1,6 +1,7 @@
 """The six runs of the checkpoint: each is what its question shows, and each is told apart by what it shows."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -60,7 +61,7 @@ def test_b_climbs_and_d_leaps_out_of_calm():
 
 def test_the_largest_activation_of_c_grows_by_a_steady_factor_towards_the_limit_of_exp():
     scores = finite(RUNS["c"].largest_activation)
-    assert all(1.2 < later / earlier < 1.4 for earlier, later in zip(scores, scores[1:], strict=False))
+    assert all(1.2 < later / earlier < 1.4 for earlier, later in pairwise(scores))
     assert scores[-1] < 88.72 < scores[-1] * 1.3
 
 
