@@ -77,7 +77,10 @@ def test_sparse_tensors_are_counted_over_their_stored_values():
     assert count(t).nan == 1 and count(t).total == 2
 
 
-@pytest.mark.parametrize("t", [torch.tensor([1, 2]), torch.tensor([True]), torch.empty(0), torch.empty(2, device="meta")])
+NOTHING_TO_COUNT = [torch.tensor([1, 2]), torch.tensor([True]), torch.empty(0), torch.empty(2, device="meta")]
+
+
+@pytest.mark.parametrize("t", NOTHING_TO_COUNT)
 def test_integers_booleans_empty_and_meta_tensors_are_finite(t):
     assert is_finite(t)
 
