@@ -59,7 +59,7 @@ def map_tensors(tree: object, change: Callable[[Tensor], object], depth: int = 0
     if type(tree) in (dict, OrderedDict):
         return type(tree)((key, again(value)) for key, value in tree.items())
     if is_dataclass(tree) and not isinstance(tree, type):
-        return _new(type(tree), {f.name: again(getattr(tree, f.name)) for f in _set_fields(tree)})
+        return new_dataclass(type(tree), {f.name: again(getattr(tree, f.name)) for f in _set_fields(tree)})
     if isinstance(tree, SimpleNamespace):
         return SimpleNamespace(**{key: again(value) for key, value in vars(tree).items()})
     return tree
@@ -162,7 +162,7 @@ def decode(data: object, device: str | None = None) -> object:
         return (OrderedDict if data["ordered"] else dict)((again(k), again(v)) for k, v in data["pairs"])
     held = {name: again(value) for name, value in data["fields"].items()}
     cls = _loaded(data) if kind == "dataclass" else None
-    return _new(cls, held) if cls is not None and is_dataclass(cls) else SimpleNamespace(**held)
+    return new_dataclass(cls, held) if cls is not None and is_dataclass(cls) else SimpleNamespace(**held)
 
 
 _SIMPLE: dict[str, Callable[[dict], object]] = {
@@ -202,7 +202,7 @@ def _loaded(data: dict) -> type | None:
     return found if isinstance(found, type) and not hasattr(found, "__del__") else None
 
 
-def _new(cls: type, held: dict[str, object]) -> object:
+def new_dataclass(cls: type, held: dict[str, object]) -> object:
     """An instance of the dataclass `cls` with these fields; neither ``__init__`` nor ``__post_init__`` runs."""
     made = object.__new__(cls) if not issubclass(cls, dict) else dict.__new__(cls)
     for name, value in held.items():

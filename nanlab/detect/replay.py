@@ -57,7 +57,7 @@ def replay(scene: Scene, step_fn: Callable[[object], object], model: nn.Module |
         report = hunt(lambda: _run(scene, step_fn), model, optimizer, scene.batch, step=scene.step)
     if report.verdict != "finite":
         return Replay(REPRODUCED, report, missing)
-    if compiled_code():
+    if "torch._dynamo" in sys.modules:  # something may have been compiled
         with staged(scene, model, optimizer):
             bad = goes_bad(lambda: _run(scene, step_fn), model, optimizer)
         if bad:
@@ -67,20 +67,19 @@ def replay(scene: Scene, step_fn: Callable[[object], object], model: nn.Module |
 
 
 def _run(scene: Scene, step_fn: Callable[[object], object]) -> object:
+    """The micro-batches before the last one with their backward, called here where `step_fn` only returns the loss."""
     for batch in scene.batches[:-1]:
+        _accumulate(step_fn, batch)
+    return _accumulate(step_fn, scene.batch) if len(scene.batches) > 1 else step_fn(scene.batch)
+
+
+def _accumulate(step_fn: Callable[[object], object], batch: object) -> object:
+    heard = _Losses()
+    with listening(heard):
         loss = step_fn(batch)
-        if isinstance(loss, Tensor) and loss.requires_grad and loss.grad_fn is not None:
-            _backward_once(loss)
-    return step_fn(scene.batch)
-
-
-def _backward_once(loss: Tensor) -> None:
-    """Backward for a micro-batch whose `step_fn` only returned the loss; one that ran backward already has no graph."""
-    try:
-        loss.sum().backward()
-    except RuntimeError as error:
-        if "second time" not in str(error):
-            raise
+        if isinstance(loss, Tensor) and loss.requires_grad and not heard.calls:
+            loss.sum().backward()
+    return loss
 
 
 @contextmanager
@@ -108,9 +107,10 @@ def compiled_code() -> bool:
 
 class _Losses(Listener):
     def __init__(self) -> None:
-        self.bad = False
+        self.bad, self.calls = False, 0
 
     def before_backward(self, losses: Sequence[Tensor]) -> None:
+        self.calls += 1
         self.bad = self.bad or not all(is_finite(loss) for loss in losses)
 
 
@@ -121,7 +121,7 @@ def goes_bad(step_fn: Callable[[], object], model: nn.Module | None, optimizer: 
         loss = step_fn()
         if isinstance(loss, Tensor):
             heard.bad = heard.bad or not is_finite(loss)
-            if loss.requires_grad and not gradients(params):
+            if loss.requires_grad and not heard.calls:
                 loss.sum().backward()
     if heard.bad:
         return "loss"

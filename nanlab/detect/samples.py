@@ -9,7 +9,9 @@ from dataclasses import fields, is_dataclass
 import torch
 from torch import Tensor
 
-from nanlab.detect.nesting import _new, tensors
+from nanlab.detect.nesting import new_dataclass, tensors
+
+CHANNELS = (1, 3, 4)  # the first dimension of an image as detection models take them, in a list
 
 
 def size(batch: object) -> int:
@@ -22,8 +24,10 @@ def size(batch: object) -> int:
 
 
 def _shared(lengths: Counter, batch: list) -> bool:
-    """Whether the tensors of a list are columns of one batch rather than samples of different lengths."""
-    return len(lengths) == 1 and next(iter(lengths)) > 1 and all(isinstance(part, Tensor) for part in batch)
+    """Whether the tensors of a list are columns of one batch, rather than samples of different lengths or images."""
+    columns = len(lengths) == 1 and next(iter(lengths)) > 1 and all(isinstance(part, Tensor) for part in batch)
+    images = columns and next(iter(lengths)) in CHANNELS and all(part.dim() == 3 for part in batch)
+    return columns and not images
 
 
 def only(batch: object, keep: Sequence[int]) -> object:
@@ -57,7 +61,7 @@ def _pick(tree: object, keep: list[int], length: int) -> object:
     if isinstance(tree, dict):
         return type(tree)((key, _pick(part, keep, length)) for key, part in tree.items())
     if is_dataclass(tree) and not isinstance(tree, type):
-        return _new(type(tree), {name: _pick(part, keep, length) for name, part in _fields(tree)})
+        return new_dataclass(type(tree), {name: _pick(part, keep, length) for name, part in _fields(tree)})
     return tree
 
 
