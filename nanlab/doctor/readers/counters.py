@@ -26,6 +26,7 @@ _RANK = re.compile(
     r"|\bprocess[\s:=#]{1,2}(\d{1,4})\b",
     re.IGNORECASE,
 )
+_SRUN = re.compile(r"^\s{0,3}(\d{1,4}): (?=.{0,60}\b(?:step|iter(?:ation)?|epoch)\b)", re.IGNORECASE)
 _RANK_OF_WORLD = re.compile(r"\] \((\d{1,4})/\d{1,4}\) ")  # icefall
 _ESPNET = re.compile(r"\b(\d{1,6})epoch:(?:train|valid)\S{0,10}?:(\d{1,9})-(\d{1,9})batch")
 _BRACKETS = re.compile(
@@ -50,7 +51,7 @@ class Counters:
 
 def rank_of(text: str) -> int | None:
     """The number of the process that wrote the line, if the line says so."""
-    match = _RANK_OF_WORLD.search(text) or _RANK.search(text[:400])
+    match = _RANK_OF_WORLD.search(text) or _RANK.search(text[:400]) or _SRUN.match(text[:200])
     return int(next(group for group in match.groups() if group)) if match else None
 
 

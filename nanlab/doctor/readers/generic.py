@@ -97,7 +97,7 @@ class Reader:
         if event.counted:
             self._block += 1
         starts = bool(_HEADER.match(event.text)) or (
-            own.step is not None and len(event.values) == 1 and _ALONE.search(event.low) is not None
+            own.step is not None and len(event.values) <= 3 and _ALONE.search(event.low) is not None
         )
         if epoch is not None and (has_loss or starts):
             if epoch != self._epoch and own.step is None and epoch == int(epoch):

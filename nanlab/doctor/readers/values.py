@@ -91,6 +91,8 @@ def pairs(text: str) -> list[Pair]:
         pair = _pair(gap, match, last_name, found)
         if prefix and pair.name and not pair.inside:
             pair.name = f"{prefix}/{pair.name}"
+        if gap == " " and found and not pair.name and found[-1].raw.isdigit() and "loss" in found[-1].name:
+            pair.name, found[-1].name = found[-1].name, "iteration"  # "Train loss 120 0.53": the counter, then the loss
         found.append(pair)
         last_name, end = pair.name or last_name, match.end()
     return found
@@ -118,7 +120,7 @@ def _prefix(gap: str, prefix: str) -> str:
 
 
 def _pair(gap: str, match: re.Match, last_name: str, found: list[Pair]) -> Pair:
-    raw = match["bad"] or match["number"]
+    raw = match["bad"] or match["number"].rstrip(".")
     name, prose = name_of(gap)
     closed = match.string[match.end() : match.end() + 4].lstrip().startswith(")")
     inside = bool(found) and gap.strip() == "(" and closed and found[-1].name != ""

@@ -11,14 +11,14 @@ FEW = 4  # finite records below which a run is not called flat
 def instant_death(found: Findings) -> Iterator[Evidence]:
     """A calm run that dies in one record: something in that batch, not divergence."""
     onset, points = found.onset, found.before
-    if onset is None or len(points) < 2:
+    if onset is None or len(points) < (1 if (onset.step or 0) > 50 else 2):
         return
     values = [abs(p.value.number) for p in points[-8:]]
     calm = max(values[-3:]) <= 1.8 * median(values) + 0.05
     if not calm:
         return
     lines = (points[-1].line, onset.line)
-    if len(points) >= FEW or (onset.step or 0) > 200:
+    if len(points) >= FEW or (len(points) > 1 and (onset.step or 0) > 200):
         yield Evidence(
             "a calm run, dead in one record",
             lines,
