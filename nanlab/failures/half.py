@@ -94,6 +94,10 @@ class HalfHistory(History):
         """How many steps the scaler skipped: the scale is lower after them."""
         return sum(later < earlier for earlier, later in pairwise(self.scales))
 
+    def scale_steps(self, count: int) -> str:
+        """The loss scale of the first `count` steps, one a line."""
+        return "\n".join(f"step {step}   {scale:,.0f} times" for step, scale in enumerate(self.scales[:count]))
+
     def verdict(self) -> str:
         """What became of the run, in words that are the same on every processor."""
         told = [f"Every one of {len(self.loss)} steps is finite."]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from nanlab.failures.run import Fix, History
+from nanlab.failures.run import Fix, History, digits
 
 SUSPECTS = ("log_or_div_of_zero", "bad_data")
 FIRST_BAD_STEP = 3  # the batch that holds the bad day, for both bad days
@@ -88,6 +88,12 @@ class LineHistory(History):
 
     slope: float = 0.0
     base: float = 0.0
+
+    def first_marker(self) -> str:
+        """The first value that is no number and its step: ``inf at step 3``."""
+        if self.finite:
+            return "none"
+        return f"{digits(self.loss[self.first_bad_step])} at step {self.first_bad_step}"
 
 
 def run(

@@ -45,18 +45,14 @@ class SheetLab(Lab):
     def sentence(self, result: Week) -> str:
         average = result.sheet.average.item()
         if result.treat == "replace" and result.visitors == 0:
-            return (
-                f"No cell is spoiled. Thursday counts as a day with a share of 0; the average says {_say(average)}."
-            )
+            return f"No cell is spoiled. Thursday counts as a day with a share of 0; the average says {_say(average)}."
         if result.treat == "leave out" and result.visitors == 0:
             return f"Thursday is left out, and the average of the other four days is {_say(average)}."
         bad = spoiled(result.sheet)
         if not bad:
             return f"Every cell is a number; the average is {_say(average)}."
         share = result.sheet.share[THURSDAY].item()
-        return (
-            f"Thursday's share is {share}. The average is {_say(average)}, and {bad} of 11 cells are spoiled."
-        )
+        return f"Thursday's share is {share}. The average is {_say(average)}, and {bad} of 11 cells are spoiled."
 
     def summary(self, result: Week) -> str:
         bad = 0 if result.treat != "keep" else spoiled(result.sheet)

@@ -6,7 +6,7 @@ from nanlab.formats import BF16, FP16, FP32
 from nanlab.plots.grid import Cell, Grid
 
 BOXES = {"small box (fp16)": FP16, "coarse box (bf16)": BF16, "large box (fp32)": FP32}
-_LARGEST = {FP16: "65,504", BF16: "339 and 36 zeros", FP32: "34 and 37 zeros"}
+_LARGEST = {FP16: "65,504", BF16: "339, then 36 zeros", FP32: "34, then 37 zeros"}
 
 
 def boxes(number: float, then_add: float = 0) -> Grid:
@@ -17,7 +17,9 @@ def boxes(number: float, then_add: float = 0) -> Grid:
         held = fmt.round(fmt.round(number) + then_add)
         tone = "bad" if not math.isfinite(held) or (held == 0) != (number + then_add == 0) else "plain"
         rows.append([Cell(str(fmt.bits)), Cell(_LARGEST[fmt], "plain", 2), Cell(plain(held), tone, 3)])
-    return Grid(f"{asked} in three boxes", rows, ["", *BOXES], note="Bold: the number is lost.")
+    lost = any(row[-1].tone == "bad" for row in rows)
+    note = "Bold: the number is lost." if lost else "Each box holds a number."
+    return Grid(f"{asked} in three boxes", rows, ["", *BOXES], note=note)
 
 
 def plain(number: float) -> str:

@@ -98,6 +98,11 @@ def test_more_training_puts_more_gradients_below_fp16():
     assert 0.25 < lost[-1] < 0.32
 
 
+def test_the_first_scales_are_written_out():
+    lines = half.with_fix("grad_scaler", steps=3).scale_steps(2)
+    assert lines == "step 0   65,536 times\nstep 1   32,768 times"
+
+
 def test_the_verdict_says_what_became_of_a_run():
     assert half.run().verdict() == "Not finite from step 0 on, first in the squares. Nothing was learnt."
     skipped = half.with_fix("grad_scaler", steps=8).verdict()

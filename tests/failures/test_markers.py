@@ -99,6 +99,12 @@ def test_an_unknown_treatment_is_turned_down():
         markers.sheet(torch.ones(1), torch.ones(1), "drop")
 
 
+def test_the_first_marker_is_named_with_its_step():
+    assert markers.run("empty").first_marker() == "nan at step 3"
+    assert markers.run("unrecorded").first_marker() == "inf at step 3"
+    assert markers.run("none").first_marker() == "none"
+
+
 def test_every_fix_changes_one_knob():
     assert all(len(fix.knobs) == 1 for fix in markers.FIXES)
 
