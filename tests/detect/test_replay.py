@@ -146,9 +146,9 @@ def test_samples_are_picked_from_columns_lists_of_samples_and_mixtures():
     assert without(columns, [1])["names"] == ["a", "c"]
     assert only(columns, [2])["x"].tolist() == [[4, 5]]
     assert len(only(columns, [2])["shared"]) == 7
-    images = [torch.zeros(3, 4), torch.ones(3, 5), torch.ones(3, 6)]
-    assert size(images) == 3
-    assert without(images, [0])[0].shape == (3, 5)
+    images = [torch.zeros(3, 4, 4), torch.ones(3, 5, 5), torch.ones(3, 6, 6), torch.ones(3, 7, 7)]
+    assert size(images) == 4
+    assert without(images, [0])[0].shape == (3, 5, 5)
     pairs = [(torch.zeros(2), 0), (torch.ones(2), 1)]
     assert only(pairs, [1])[0][1] == 1
     assert size((torch.zeros(5, 2), torch.zeros(5))) == 5
