@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from nanlab.detect import twins
-from nanlab.detect.hunt import Stop, eager, watched_step
+from nanlab.detect.hunt import Stop, eager, hunt, watched_step
 from nanlab.detect.patch import PatchCalls, PatchOperations, Target
 from nanlab.detect.putback import keep
 from nanlab.detect.report import Report
@@ -18,6 +18,7 @@ from nanlab.detect.sources import Sources
 from nanlab.detect.values import is_finite, is_numeric
 
 MOST_SAMPLES = 32  # replays spent on leaving out one sample after the other
+MOST_LINES = 4  # origins that are mended together
 NARROWED = {"0/0": "0/0 (underflow)"}
 
 
@@ -46,6 +47,18 @@ class Trial:
             return None
 
 
+    def hunted(self, *contexts) -> Report | None:
+        """What a hunt finds inside `contexts`; None when the step raises there."""
+        self.restore()
+        try:
+            with ExitStack() as stack:
+                for context in contexts:
+                    stack.enter_context(context)
+                return hunt(self.step_fn, self.sources.model, self.sources.optimizers, self.sources.batch)
+        except Exception:
+            return None
+
+
 def confirm(report: Report, step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: object = None,
             batch: object = None, restore: Callable[[], None] | None = None) -> Report:  # fmt: skip
     """Replays ``step_fn()`` under interventions and lists in ``report.confirmed_by`` those that made it finite:
@@ -56,7 +69,7 @@ def confirm(report: Report, step_fn: Callable[[], object], model: nn.Module | No
     `restore` puts weights, buffers, optimizer state, random state and batch back to before the step; without it, they
     are taken as they are now. `batch` must be what `step_fn` reads, since samples are left out in place. Returns the
     same report, everything restored. Cost: up to 36 plain steps, and copies of weights and batch. An unconfirmed
-    origin is not refuted: more than one origin at a time is patched only where they share a line.
+    origin is not refuted.
     """
     if report.verdict != "non-finite":
         return report
@@ -92,7 +105,24 @@ def patched(report: Report, trial: Trial) -> bool:
     for mode in (PatchCalls(target, False), PatchOperations(target), PatchCalls(target, True)):
         if trial.finite(mode) and mode.count:
             return True
-    return False
+    return _patched_together(report, trial, target)
+
+
+def _patched_together(report: Report, trial: Trial, target: Target) -> bool:
+    """Whether the step is finite once every origin is mended, where mending the first brings another to light."""
+    targets = [target]
+    while len(targets) <= MOST_LINES:
+        found = trial.hunted(*(PatchCalls(t, False) for t in targets))
+        if found is None or found.verdict == "finite":
+            break
+        if not isinstance(found.target, Target) or found.target in targets:
+            return False
+        targets.append(found.target)
+    modes = [PatchCalls(t, False) for t in targets]
+    if len(targets) < 2 or not trial.finite(*modes) or not all(mode.count for mode in modes):
+        return False
+    report.notes.append(f"There are {len(targets)} origins: {', '.join(str(t.place) for t in targets)}.")
+    return True
 
 
 @contextmanager

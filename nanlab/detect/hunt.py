@@ -15,6 +15,8 @@ from nanlab.detect.sources import Sources
 from nanlab.detect.tracer import Tracer
 from nanlab.detect.values import is_finite
 
+WRITTEN = ("inf written", "nan written")  # values that a buffer is meant to hold
+
 
 class Stop(BaseException):
     """Ends a step at the moment its loss or gradients are known to be bad; not an Exception, so that no ``except
@@ -32,9 +34,10 @@ def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimize
 
     `step_fn` may call backward and the optimizer itself, or return a loss, on which backward is then called. It is
     stopped before the optimizer steps when the loss or the gradients are bad; what it raises itself passes through.
-    `batch` (any nesting of tensors) lets the report name an input. With `confirm`, a step found non-finite is run again
-    under the interventions of `nanlab.detect.confirm`, from a copy of weights and state taken before. Costs about 1.2
-    of the step where its operations are large, more where they are tiny. It cannot see what happens outside torch.
+    A buffer that turned bad in the step is looked at last. `batch` (any nesting of tensors) lets the report name an
+    input. With `confirm`, a step found non-finite is run again under the interventions of `nanlab.detect.confirm`,
+    from a copy of weights and state taken before. Costs about 1.2 of the step where its operations are large, more
+    where they are tiny. It cannot see what happens outside torch.
     """
     from nanlab.detect import confirm as confirmation
     from nanlab.detect.putback import keep
@@ -47,6 +50,8 @@ def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimize
             follow(step_fn, tracer)
     except Stop as stop:
         report = explain(tracer, stop.sink, stop.bad, step=step)
+        if stop.sink == "buffer" and report.form in WRITTEN:
+            return Report("finite", step=step)
         return confirmation.confirm(report, step_fn, model, optimizer, batch, restore) if restore else report
     return Report("finite", step=step)
 
@@ -63,6 +68,7 @@ def follow(step_fn: Callable[[], object], tracer: Tracer) -> None:
     """Runs ``step_fn()`` under an open tracer; raises `Stop` as soon as loss, gradients or weights are bad."""
     tracer.on_backward = lambda losses: _check("loss", losses)
     tracer.on_optimizer = lambda optimizer: _check("gradient", gradients(tracer))
+    healthy = {name for kind, name, t in tracer.sources.everything() if kind == "buffer" and is_finite(t)}
     loss = step_fn()
     if isinstance(loss, Tensor):
         _check("loss", [loss])
@@ -72,6 +78,7 @@ def follow(step_fn: Callable[[], object], tracer: Tracer) -> None:
         _check("gradient", gradients(tracer))
     for kind, sink in (("parameter", "weights"), ("state", "optimizer_state")):
         _check(sink, [t for k, _, t in tracer.sources.everything() if k == kind])
+    _check("buffer", [t for kind, name, t in tracer.sources.everything() if kind == "buffer" and name in healthy])
 
 
 @contextmanager

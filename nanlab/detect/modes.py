@@ -26,6 +26,9 @@ ENGINE = "_engine_run_backward"
 SCALAR = torch.ops.aten._local_scalar_dense.default  # what .item() and float() run
 SMALL = 65_536  # elements; an in-place operand up to this size is copied first, so that its old values can be shown
 RELABEL = {"set_", "resize_", "resize_as_", "_unsafe_view", "alias", "_reshape_alias"}  # no new values
+STATISTICS = ("running_mean", "running_var")
+BATCH_NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm")
+UNDECLARED = dict.fromkeys(BATCH_NORMS, STATISTICS)  # written, though the schema does not say so
 _plans: dict[object, tuple] = {}
 
 
@@ -135,10 +138,11 @@ def _plan(func) -> tuple[bool, tuple[tuple[int, str], ...], str]:
     """Whether `func` makes no new values, the arguments that it writes to, and its name if it can round to zero."""
     base = func.__name__.split(".")[0]
     schema = getattr(func, "_schema", None)
-    skip = bool(getattr(func, "is_view", False)) or base in RELABEL
+    skip = (bool(getattr(func, "is_view", False)) and base != "lift_fresh") or base in RELABEL
     mutated = ()
-    if schema is not None and schema.is_mutable:
-        written = (a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
+    if schema is not None and (schema.is_mutable or base in UNDECLARED):
+        written = (a.name in UNDECLARED.get(base, ()) or (a.alias_info is not None and a.alias_info.is_write)
+                   for a in schema.arguments)  # fmt: skip
         mutated = tuple((i, a.name) for i, (a, w) in enumerate(zip(schema.arguments, written, strict=True)) if w)
     shrinks = base if base in underflow.WATCHED or base in underflow.EPSILON else ""
     _plans[func] = (skip, mutated, shrinks)

@@ -41,8 +41,8 @@ def longer(t: Tensor, dims: list[int]) -> Tensor:
     """`t` with two elements along each of `dims` that has fewer, so that there is something to average."""
     for d in dims:
         if t.shape[d] < 2:
-            extra = torch.ones_like(t) if t.shape[d] else t.new_zeros([*t.shape[:d], 2, *t.shape[d + 1 :]])
-            t = torch.cat([t, t.detach() + extra] if t.shape[d] else [extra], dim=d)
+            nothing = t.new_zeros([*t.shape[:d], 2, *t.shape[d + 1 :]])
+            t = torch.cat([t, t.detach() + 1], dim=d) if t.shape[d] else nothing + t.sum()  # keeps the graph
     return t
 
 

@@ -154,3 +154,17 @@ def test_a_finite_report_needs_no_confirmation():
     model = small()
     report = hunt(lambda: model(torch.ones(1, 4)).mean(), model, confirm=True)
     assert report.verdict == "finite" and report.confirmed_by == []
+
+
+def test_two_origins_are_mended_together_and_both_named():
+    model, x = small(), torch.randn(3, 4)
+
+    def loss():
+        p = torch.sigmoid(model(x) * 0 - 1000)
+        first = torch.log(p)
+        second = torch.log(p * 0)
+        return (first + second).mean()
+
+    report = hunted(loss, model)
+    assert "operand patched" in report.confirmed_by
+    assert any("There are 2 origins" in note for note in report.notes)

@@ -1,4 +1,5 @@
-"""The hunt through what torch offers beside plain layers: hooks, checkpoints, vmap, compile, sparse and complex tensors."""
+"""The hunt through what torch offers beside plain layers: hooks, checkpoints, vmap, compile, sparse and complex
+tensors."""
 
 import math
 

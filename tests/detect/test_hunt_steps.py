@@ -199,3 +199,42 @@ def test_a_scaler_that_skips_a_step_is_no_failure_of_its_own():
 def test_what_the_step_raises_passes_through():
     with pytest.raises(KeyError, match="mine"):
         hunt(lambda: {}["mine"])
+
+
+def test_a_buffer_that_turned_bad_is_found_although_the_loss_is_fine(marked):
+    class Average(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+            self.register_buffer("mean", torch.zeros(4))
+
+        def forward(self, x):
+            h = self.fc(x)
+            self.mean.mul_(0.9).add_(h.detach()[x[:, 0] > 0].mean(0))  # <- here
+            return h
+
+    model = Average()
+    report = hunt(lambda: model(-torch.ones(3, 4)).mean(), model)
+    assert (report.sink, report.where, report.form) == ("buffer", "forward", "0/0 (mean of empty)")
+    assert report.line == marked(Average)
+
+
+def test_running_statistics_that_overflow_are_found():
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    report = hunt(lambda: model(torch.randn(6, 4) * 1e25).mean(), model)
+    assert (report.where, report.form, report.module) == ("forward", "overflow", "1")
+
+
+def test_a_buffer_that_a_mask_is_written_to_raises_no_alarm():
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+            self.register_buffer("mask", torch.zeros(4))
+
+        def forward(self, x):
+            self.mask[2] = -math.inf
+            return torch.softmax(self.fc(x) + self.mask, -1)
+
+    model = Masked()
+    assert hunt(lambda: model(torch.ones(3, 4)).mean(), model).verdict == "finite"

@@ -57,7 +57,7 @@ def test_the_card_is_labelled_and_escapes_the_source(report):
 
 @pytest.mark.parametrize(
     ("verdict", "says"),
-    [("finite", "Nothing non-finite reached"), ("not-reproduced", "not reproduced"), ("only-when-compiled", "Only when")],
+    [("finite", "Nothing non-finite reached"), ("not-reproduced", "not reproduced"), ("only-when-compiled", "Only")],
 )
 def test_the_other_verdicts_say_what_they_mean(verdict, says):
     report = Report(verdict, notes=["Because."])
