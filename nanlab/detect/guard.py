@@ -30,6 +30,7 @@ from nanlab.detect.rollback import Rollback
 from nanlab.detect.scene import Scene, SceneError, as_list
 from nanlab.detect.screen import norm, state_tensors
 from nanlab.detect.sentry import Failure, Sentry
+from nanlab.detect.staging import Staging, staged
 
 MOST_PENDING = 64  # micro-batches of one accumulation that are kept for a replay
 
@@ -111,6 +112,9 @@ class guard:  # noqa: N801 - used like a function: for batch in guard(loader)
         if not self.history.looked:
             bad_at_start = first_look(self.model, self.optimizers)
             self.history.looked = True
+        if (stage := staged()) is not None and stage.waiting:
+            yield from self._replay_staged(stage)
+            return
         seen = False
         for batch in self.loader:
             start = self._start(batch)
@@ -129,6 +133,19 @@ class guard:  # noqa: N801 - used like a function: for batch in guard(loader)
         if not seen and self.history.batches:
             warnings.warn("guard saw no backward call, no optimizer step and no guard.loss(...): it looked at nothing",
                           stacklevel=3)  # fmt: skip
+
+    def _replay_staged(self, stage: Staging) -> Iterator:
+        """Yields the batches of the scene that ``nanlab hunt --scene`` put under this loop, and no others."""
+        scene = stage.scene
+        stage.fill(self.model, self.optimizers)
+        for batch in stage.take_all():
+            self._start(batch)
+        if scene.random is not None:
+            self._pending[0].random = scene.random
+        where = (scene.report or {}).get("sink") or "gradient"
+        report = yield from self._rerun(self._pending).once(Failure(where, [], scene.step), hunting=True)
+        if report is not None:
+            raise self._error(report, self._pending[-1], None, self._pending)
 
     def _start(self, batch: object) -> Start:
         """Remembers what a replay of this pass needs. The buffers are those before the first micro-batch."""

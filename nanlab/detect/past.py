@@ -64,10 +64,12 @@ def read_by_script(tracer: Tracer, step: int, failed: BaseException | None) -> R
     """The report on the last non-finite number that the program read out of a tensor (``item()``, ``float()``), for a
     script that looks at its loss itself: one that raised, or one that never calls backward. None where it read none, or
     only numbers that were written on purpose."""
-    event = tracer.last_scalar
-    if event is None or event.kind == "constant":
+    if tracer.last_scalar is None:
         return None
-    report = _report(tracer, slice_back([event]), "loss", step)
+    found = slice_back([tracer.last_scalar])
+    if found.origins[0].event.kind != "op":
+        return None
+    report = _report(tracer, found, "loss", step)
     if failed is not None:
         report.notes.append(f"The script stopped itself: {type(failed).__name__}: {failed}")
     else:

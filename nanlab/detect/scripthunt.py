@@ -79,7 +79,9 @@ def _outcome(watch: ScriptWatch, error: BaseException | None, status: int, stage
     if stage is not None:
         outcome.notes += stage.said
         if not outcome.found:
-            outcome.report = Report("not-reproduced", step=stage.scene.step, notes=[])
+            outcome.report = Report("not-reproduced", step=stage.scene.step, notes=["The scene's step stayed finite."])
+        elif report.step is not None and report is watch.found:
+            report.step += stage.scene.step
     if error is not None and not isinstance(error, (script.Stopped, NonFiniteError, KeyboardInterrupt)):
         outcome.traceback = script.traceback_of(error)
     return outcome

@@ -15,13 +15,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 from nanlab.detect.explain import explain
 from nanlab.detect.firstlook import BadAtStart, first_look
 from nanlab.detect.history import History
-from nanlab.detect.listen import start, stop
+from nanlab.detect.listen import innermost, start, stop
 from nanlab.detect.mending import WAYS, patches, plain_target, read_target
 from nanlab.detect.pace import Pace
 from nanlab.detect.past import LayeredTags
 from nanlab.detect.patch import PatchCalls, PatchOperations
 from nanlab.detect.report import Report
 from nanlab.detect.script import Stopped
+from nanlab.detect.screen import gradients
 from nanlab.detect.sentry import Failure, Sentry
 from nanlab.detect.snapshot import Snapshots, Woken, possible
 from nanlab.detect.tracer import Tracer
@@ -214,6 +215,8 @@ class ScriptWatch(Sentry):
         return list({id(p): p for p in [*super().every_param(), *roots, *self._leaves]}.values())
 
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple | None:
+        if innermost() is not self:  # a guard in the script looks after its own steps
+            return None
         if not any(optimizer is one for one in self.optimizers):
             self.optimizers.append(optimizer)
             self._first_look_at(optimizer)
@@ -229,7 +232,8 @@ class ScriptWatch(Sentry):
                 self._bad_start = first_look(None, [optimizer])
 
     def after_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
-        super().after_step(optimizer, args, kwargs)
+        if innermost() is self:
+            super().after_step(optimizer, args, kwargs)
         self._between = True
 
     def _raise_bad_start(self) -> None:
@@ -243,10 +247,13 @@ class ScriptWatch(Sentry):
             self._stop(report)
 
     def _raise_pending(self) -> None:
-        """Gradients that were bad after backward; they count if they still are when they are used or added to."""
+        """Gradients that were bad after backward; they count if they still are when they are used or added to, or have
+        reached the weights by hand meanwhile."""
         pending, self._pending = self._pending, None
-        if pending is not None and not all(is_finite(p.grad) for p in self.every_param() if p.grad is not None):
-            self._stop(pending)
+        if pending is not None:
+            params = self.every_param()
+            if not all(map(is_finite, gradients(params))) or not all(is_finite(p.detach()) for p in params):
+                self._stop(pending)
 
     def _found(self, failure: Failure) -> None:
         self.failure = None
@@ -260,7 +267,7 @@ class ScriptWatch(Sentry):
             report = explain(self.tracer, failure.where, failure.tensors, step=failure.step)
             note = self.tracer.tags.note_on(failure.tensors)
         report.notes += failure.notes + ([note] if note else [])
-        if failure.where == "gradient" and failure.optimizer is None and self.optimizers:
+        if failure.where == "gradient" and failure.optimizer is None:
             self._pending = report
         else:
             self._stop(report)

@@ -37,6 +37,16 @@ class Staging:
             self.said.append("The script takes its batches from neither a guard nor a DataLoader: its own first batch was "
                              "used, not the scene's. Scene.load(...).replay(step_fn) uses the scene's.")  # fmt: skip
 
+    @property
+    def waiting(self) -> bool:
+        """Whether batches of the scene have not been handed over yet."""
+        return bool(self._batches)
+
+    def take_all(self) -> list[object]:
+        """All of the scene's batches that are left."""
+        batches, self._batches = self._batches, []
+        return batches
+
     def next_batch(self) -> tuple[object] | None:
         """The scene's next batch, in a tuple, until there is none left."""
         return (self._batches.pop(0),) if self._batches else None
