@@ -37,7 +37,13 @@ def _values(run: Run) -> list[Onset]:
             if matters(event, value, graded) or spoilt or (bare and value.role == "unnamed" and not event.trace):
                 sign = "loss" if value.role == "other" else value.role
                 return [
-                    _spoilt_mean(run, event) or Onset(event.line, _step(run, event, value.prose), _kind(event), sign)
+                    _spoilt_mean(run, event)
+                    or Onset(
+                        event.line,
+                        _step(run, event, value.prose or value.role in {"state", "unnamed"}),
+                        _kind(event),
+                        sign,
+                    )
                 ]
     return []
 
@@ -104,7 +110,14 @@ def _step(run: Run, event: Event, prose: bool) -> int | None:
         and any(v.role == "loss" and v.finite and not v.validation for v in e.values)
         for e in _near(run, event)
     )
-    return event.step + 1 if healthy else event.step
+    if not healthy:
+        return event.step
+    following = next(
+        (e for e in run.events if e.line > event.line and e.counted and e.step is not None and e.step != event.step),
+        None,
+    )
+    bad = following is not None and any(v.role == "loss" and not v.finite for v in following.values)
+    return following.step if bad else event.step + 1
 
 
 def _near(run: Run, event: Event) -> list[Event]:

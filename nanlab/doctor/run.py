@@ -78,7 +78,7 @@ class Run:
     def operation(self) -> tuple[str, int] | None:
         """The operation that a traceback or a warning names, and the line that does."""
         for event in self.events:
-            if event.trace in {"", "exception"} and ("backward" in event.low or "encountered in" in event.low):
+            if event.trace in {"", "exception"} and ("backward" in event.low or "floatingpointerror" in event.low):
                 name = operation(event.low)
                 if name and ("nan" in event.low or "error" in event.low or "encountered" in event.low):
                     return name, event.line

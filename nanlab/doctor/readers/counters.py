@@ -22,7 +22,8 @@ _EPOCH = re.compile(r"(?:^|[^a-z_]|cur_|current_)(?:epoch|ep|epoch_idx|epoch no)
 _RANK = re.compile(
     r"\[?\b(?:global_?|local_?|world_?)?rank[\s:=_#-]{0,3}(\d{1,5})\b|\[default(\d{1,5})\]"
     r"|\bgpu[\s:#-]{0,2}(\d{1,3})\](?=[:\s])"
-    r"|\bworker[\s:=#-]{0,2}(\d{1,5})\b|\[\d+,(\d{1,5})\]<std|\breplica[\s:=#_-]{0,2}(\d{1,5})\b|^\[(\d{1,4})\]:"
+    r"|\bworker[\s:=#-]{0,2}(\d{1,5})\b|\[\d+,(\d{1,5})\]<std|\bclient(?: ?# ?|_| )(\d{1,5})\b"
+    r"|\breplica[\s:=#_-]{0,2}(\d{1,5})\b|^\[(\d{1,4})\]:"
     r"|\bprocess[\s:=#]{1,2}(\d{1,4})\b",
     re.IGNORECASE,
 )

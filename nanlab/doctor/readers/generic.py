@@ -16,6 +16,7 @@ _FRAME = re.compile(
     r"^\W{0,12}(?:\[?rank\d{1,4}\]?:? ?)?\s{0,8}File \"?([^\"\n]{1,400})\"?, line (\d{1,7})|^\s{0,4}(?:Cell In"
     r"|Input In) ?\["
 )
+_WARNED = re.compile(r":\d{1,7}: \w{0,40}Warning: ")
 _ERROR = re.compile(
     r"^(?:\[?rank\d{1,4}\]?:? )?(?:[A-Za-z_][\w]{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Warning"
     r"|Exit)\b(?::|$)"
@@ -37,6 +38,7 @@ class Reader:
         self._table = Table()
         self._open = False  # inside a traceback
         self._code_next = False
+        self._warned = False  # the last line was a Python warning
         self._step: int | None = None
         self._epoch: float | None = None
         self._block = 0
@@ -58,6 +60,10 @@ class Reader:
         if _FRAME.match(text):
             self._open = self._code_next = True
             return "frame"
+        if self._warned and text[:1] == " ":
+            self._warned = False
+            return "code"  # the source line under a warning
+        self._warned = bool(_WARNED.search(text))
         if not self._open:
             return "exception" if _ERROR.match(text) else ""
         if _ERROR.match(text):
@@ -145,6 +151,8 @@ def _value(pair: Pair, validation: bool) -> Value:
         pair.name = _COUNTER_WORD.sub("", pair.name).strip() or pair.name
     if abs(pair.number) == float("inf") and _PERPLEXITY.search(pair.name):
         return Value(pair.name, pair.number, pair.raw, "metric", validation)  # exp of a finite loss overflows early
+    if pair.number == float("-inf") and role_of(pair.name) == "state":
+        return Value(pair.name, pair.number, pair.raw, "constant")  # scores masked with -inf
     if abs(pair.number) == float("inf") and may_be_infinite(pair.name):
         return Value(pair.name, pair.number, pair.raw, "constant")
     return Value(

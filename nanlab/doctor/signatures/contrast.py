@@ -12,7 +12,7 @@ _WAYS = {  # what differs -> (name of the way, pattern)
     ),
     "kernel": (
         ("fused", re.compile(r"\b(?:compiled?|inductor|flash\w{0,14}|sdpa|xformers|triton|fused|cudnn)\b")),
-        ("plain", re.compile(r"\b(?:eager|math|native|unfused|uncompiled|no compile|reference|manual)\b")),
+        ("plain", re.compile(r"(?:\b|aot_)(?:eager|math|native|unfused|uncompiled|no compile|reference|manual)\b")),
     ),
     "device": (
         ("device", re.compile(r"\b(?:cuda(?::\d)?|gpu|mps|tpu|xla|npu|hpu|rocm)\b")),
@@ -47,8 +47,7 @@ def contrast(found: Findings) -> Iterator[Evidence]:
         if any(v.role == "loss" and not v.validation for v in e.values)
     ]
     for what, ((bad_way, bad_pattern), (good_way, good_pattern)) in _WAYS.items():
-        first = [(e, good) for e, good in records if bad_pattern.search(e.low) and not good_pattern.search(e.low)]
-        second = [(e, good) for e, good in records if good_pattern.search(e.low) and not bad_pattern.search(e.low)]
+        first, second = _split(found, records, bad_pattern, good_pattern)
         if first and second and any(not good for _, good in first) and all(good for _, good in second):
             lines = (next(e.line for e, good in first if not good), second[0][0].line)
             yield Evidence(
@@ -56,6 +55,21 @@ def contrast(found: Findings) -> Iterator[Evidence]:
             )
             return
     yield from _rates(records)
+
+
+def _split(found: Findings, records: list, bad_pattern: re.Pattern, good_pattern: re.Pattern) -> tuple[list, list]:
+    """The records of either way: named on the line itself, or on the last line above that names a way."""
+    ways, current, sides = {}, "", {"bad": [], "good": []}
+    of_record = {e.line for e, _ in records}
+    for event in found.run.events:
+        bad, good = bad_pattern.search(event.low[:300]), good_pattern.search(event.low[:300])
+        own = "good" if good else "bad" if bad else ""  # "compile, backend eager" is the plain way
+        if own and event.line not in of_record and not event.trace:
+            current = own
+        ways[event.line] = own or current
+    for event, good in records:
+        sides.get(ways.get(event.line, ""), []).append((event, good))
+    return sides["bad"], sides["good"]
 
 
 def _rates(records: list) -> Iterator[Evidence]:
@@ -69,3 +83,58 @@ def _rates(records: list) -> Iterator[Evidence]:
     bad, good = [r for r in rated if not r[1]], [r for r in rated if r[1]]
     if bad and good and min(r[0] for r in bad) > max(r[0] for r in good):
         yield Evidence("finite with the lower rate, not with the higher", (bad[0][2], good[0][2]), _CAUSE["rate"])
+
+
+_GROUPS = (  # names of which some are always finite and others not
+    (
+        re.compile(
+            r"\b(?:rtx|gtx|tesla|quadro|titan|geforce|radeon) ?[a-z]{0,6}\d{2,4}\w{0,6}|\b(?:[avhbtp]100|a10g?"
+            r"|l40s?|[vt]4|h200|k80|p40|mi\d{3}x?)\b"
+        ),
+        "card",
+        {"hardware_or_kernel_bug": 2.8},
+    ),
+    (
+        re.compile(
+            r"\b(?:torch|pytorch|cuda|cudnn|tensorflow|jax|triton|driver|transformers|xformers"
+            r"|flash-attn)[ =:]{0,2}v?\d{1,3}\.\d{1,3}"
+        ),
+        "version",
+        {"hardware_or_kernel_bug": 2.5},
+    ),
+    (
+        re.compile(r"\b(?:node|host)[ _-]?\d{1,4}\b"),
+        "machine",
+        {"hardware_or_kernel_bug": 1.8, "distributed_one_rank": 1.0},
+    ),
+    (
+        re.compile(r"\b(?:seed|trial|run)[ =:#]{1,2}\d{1,6}\b"),
+        "seed",
+        {"bad_init_or_uninitialised": 1.8, "lr_too_high": 0.3},
+    ),
+)
+
+
+def groups(found: Findings) -> Iterator[Evidence]:
+    """Cards, versions, machines or seeds of which some are always finite and others not."""
+    for pattern, what, weights in _GROUPS if found.onset else ():
+        state = _by_name(found, pattern)
+        good = [name for name, rows in state.items() if all(ok for ok, _ in rows)]
+        bad = [name for name, rows in state.items() if not all(ok for ok, _ in rows)]
+        if good and bad:
+            lines = (next(line for ok, line in state[bad[0]] if not ok), state[good[0]][0][1])
+            yield Evidence(f"finite with {good[0]}, not with {bad[0]}: the {what} makes the difference", lines, weights)
+            return
+
+
+def _by_name(found: Findings, pattern: re.Pattern) -> dict[str, list[tuple[bool, int]]]:
+    """(finite, line) of the records under each name that the line itself or the last heading gives."""
+    state: dict[str, list[tuple[bool, int]]] = {}
+    current = ""
+    for event in found.run.events:
+        named = pattern.search(event.low[:300])
+        losses = [v for v in event.values if v.role == "loss" and not v.validation]
+        current = named[0] if named else current
+        if losses and current:
+            state.setdefault(current, []).append((all(v.finite for v in losses), event.line))
+    return state

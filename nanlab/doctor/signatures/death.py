@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from statistics import median
 
+from nanlab.doctor.run import Point
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 
 FEW = 4  # finite records below which a run is not called flat
@@ -45,7 +46,8 @@ def instant_death(found: Findings) -> Iterator[Evidence]:
 def one_record(found: Findings) -> Iterator[Evidence]:
     """One finite record and then none: the first updates did it, or the first derivative."""
     onset, points = found.onset, found.before
-    if onset is None or len(points) != 1 or (points[0].event.step or 0) > 20:
+    later = onset is not None and any(p.value.finite and p.line > onset.line for p in found.run.losses())
+    if onset is None or later or len(points) != 1 or (points[0].event.step or 0) > 20:
         return
     weights = {
         "lr_too_high": 0.5,
@@ -101,17 +103,30 @@ def transient(found: Findings) -> Iterator[Evidence]:
     points = found.run.losses()
     bad = [p for p in points if not p.value.finite]
     good_after = [p for p in points if p.value.finite and bad and p.line > bad[0].line]
-    if bad and len(good_after) > len(bad) and not any(p.value.average for p in points):
-        lines = (bad[0].line, good_after[0].line)
-        yield Evidence(
-            "the loss is bad on some batches and fine again after them",
-            lines,
-            {
-                "bad_data": 1.0,
-                "empty_reduction": 1.3,
-                "fully_masked_attention": 0.4,
-                "lr_too_high": -1.5,
-                "exploding_gradients": -1.0,
-                "poisoned_state": -1.5,
-            },
-        )
+    if (
+        not bad
+        or not good_after
+        or any(p.value.average for p in points)
+        or not _same_process(found, bad[0], good_after[0])
+    ):
+        return
+    lines = (bad[0].line, good_after[0].line)
+    weights = {
+        "lr_too_high": -1.2,
+        "exploding_gradients": -0.9,
+        "poisoned_state": -1.5,
+        "unscaled_inputs_or_targets": -0.8,
+    }
+    if len(good_after) > len(bad):
+        more = {"bad_data": 1.0, "empty_reduction": 1.3, "fully_masked_attention": 0.4}
+        yield Evidence("the loss is bad on some batches and fine again after them", lines, weights | more)
+    else:
+        more = {"bad_data": 0.7, "empty_reduction": 0.6}
+        yield Evidence("the loss came back once: the weights were not spoilt yet", lines, weights | more)
+
+
+def _same_process(found: Findings, bad: Point, good: Point) -> bool:
+    """Not another rank's record, and not a second run in the same log."""
+    between = [p for p in found.run.losses() if bad.line < p.line <= good.line]
+    forward = all((p.event.step or 0) >= (bad.event.step or 0) for p in between) or good.event.epoch != bad.event.epoch
+    return forward and good.event.rank == bad.event.rank

@@ -125,7 +125,8 @@ def data_range(found: Findings) -> Iterator[Evidence]:
 
 
 _LANGUAGE = re.compile(
-    r"lm loss|tok(?:ens)?/s|tokens per|\b(?:llama|gpt|bert|qwen|mistral|gemma|baichuan|chatglm|bloom|falcon|t5"
+    r"lm loss|trainable%|tok(?:ens)?/s|tokens per|\b(?:llama|gpt|bert|qwen|mistral|gemma|baichuan|chatglm"
+    r"|bloom|falcon|t5"
     r"|lora|sft|dpo|grpo|rlhf|perplexity|ppl|"
     r"tokenizer|max_seq_len\w{0,4}|cutoff_len|token)\b|'learning_rate': \S{1,24} 'epoch'"
     r"|'learning_rate':.{1,30}'epoch':"

@@ -12,6 +12,11 @@ _KINDS = (  # what a loss term's name says about the operation in it
         "a KL term",
         {"softmax_or_exp_overflow": 0.9, "log_or_div_of_zero": 0.5},
     ),
+    (
+        re.compile(r"cls|class|(?:^|[ _])ce(?:$|[ _])"),
+        "a classification term",
+        {"bad_data": 0.8, "log_or_div_of_zero": 0.2},
+    ),
     (re.compile(r"ctc|transducer|rnnt|simple_loss|pruned"), "an alignment loss", {"bad_data": 0.9}),
     (
         re.compile(r"iou|giou|wh\b|bbox|box|rpn|reg\b|loc"),
@@ -164,7 +169,10 @@ _STATES = (  # what a bad tensor that a line names says
         {"bad_data": 2.4, "lr_too_high": -0.5},
     ),
     (re.compile(r"running|exp_avg|ema|buffer|moment"), {"poisoned_state": 2.0}),
-    (re.compile(r"weight|param|bias"), {"poisoned_state": 0.6, "exploding_gradients": 0.3, "lr_too_high": 0.3}),
+    (
+        re.compile(r"weight|param|bias"),
+        {"poisoned_state": 0.7, "bad_init_or_uninitialised": 0.7, "exploding_gradients": 0.3, "lr_too_high": 0.3},
+    ),
     (
         re.compile(r"logit|score|attn|attention|prob|softmax"),
         {"softmax_or_exp_overflow": 0.9, "fp16_overflow_or_no_scaler": 0.5, "fully_masked_attention": 0.5},
