@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
 
 import torch
 from torch import nn
 
 from nanlab.detect.report import Report
 
+_failures = count()  # numbers this process's failures, so that a second one at the same step is not mixed up with the first
 PATIENCE = timedelta(seconds=20)  # how long a rank waits to hear from the others; one that did not fail stays silent
 
 
@@ -71,7 +73,7 @@ def _exchange(report: Report) -> dict[int, dict | None]:
     """What each rank found in this step, by rank; None for one that said nothing in time."""
     dist = torch.distributed
     store, rank = dist.distributed_c10d._get_default_store(), dist.get_rank()
-    key = f"nanlab/step {report.step}"
+    key = f"nanlab/{next(_failures)}/step {report.step}"
     store.set(f"{key}/{rank}", json.dumps(report.to_json()))
     heard: dict[int, dict | None] = {}
     for other in range(dist.get_world_size()):
