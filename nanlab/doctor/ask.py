@@ -1,10 +1,14 @@
 """What to paste or run next: at most two things that would tell the leading suspects apart."""
 
+import re
+
+from nanlab.doctor.mask import mask
 from nanlab.doctor.signatures.evidence import Findings
 from nanlab.doctor.weigh import Ranked
 
 MOST = 2
-_HUNT = "nanlab hunt train.py  (names the line, the operation and the batch of the first non-finite value)"
+CLOSE = 0.08  # a second suspect below this needs no telling apart
+_HUNT = "nanlab hunt {script}  (names the line, the operation and the batch of the first non-finite value)"
 _TESTS = {  # what a run with one change would show
     "lr_too_high": "Run the same steps with a tenth of the learning rate, same seed: if it is the rate, the loss "
                    "no longer grows.",
@@ -14,14 +18,14 @@ _TESTS = {  # what a run with one change would show
                                   "it is fp16, they stay finite.",
     "exploding_gradients": "Print torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9) each step: a norm that "
                            "grows step over step is an explosion.",
-    "bad_data": "Check torch.isfinite(x).all(), torch.isfinite(y).all() and the range of the labels for every "
-                "batch, without training.",
+    "bad_data": "Without training: for batch in loader: print(nanlab.audit(batch=batch))  (NaN, inf, sentinels and "
+                "class ids in inputs and targets).",
     "empty_reduction": "Print how many targets take part in the loss in each batch: (y != -100).sum(), mask.sum(), "
                        "len(boxes).",
     "fully_masked_attention": "Print (~mask).sum(-1).min(): 0 means that some query sees no key at all.",
     "softmax_or_exp_overflow": "Print logits.abs().max() each step: above 88 in float32, or 11 in fp16, exp overflows.",
-    "poisoned_state": "python -c \"import torch, nanlab; print(nanlab.audit(torch.load('checkpoint.pt', "
-                      "map_location='cpu')))\"  (looks for NaN in weights, buffers and optimizer state)",
+    "poisoned_state": "After loading the checkpoint and before the first step: print(nanlab.audit(model, optimizer)) "
+                      "looks for NaN in weights, buffers and optimizer state.",
     "bad_init_or_uninitialised": "Before the first step: print(nanlab.audit(model)), twice with different seeds.",
     "distributed_one_rank": "Print the loss on every rank before the reduction; then run that rank's batch in "
                             "one process.",
@@ -34,6 +38,12 @@ _TESTS = {  # what a run with one change would show
 _PASTE = (
     "Paste the lines before the first NaN (ten records with loss, gradient norm and learning rate): growth or "
     "a calm run tells the causes apart."
+)
+
+
+_SCRIPT = re.compile(
+    r"File \"[^\"\n]{0,300}?([\w-]{1,60}\.py)\", line \d{1,7}, in <module>"
+    r"|\bpython[\d.]{0,5} (?:-\S{1,20} )?\S{0,200}?([\w-]{1,60}\.py)\b"
 )
 
 
@@ -51,8 +61,18 @@ def ask_for(verdict: str, suspects: tuple[Ranked, ...], found: Findings) -> tupl
         and not found.run.operation()
     ):
         wanted.append(_PASTE)
-    wanted += [_TESTS[suspect.name] for suspect in suspects[:2] if suspect.name in _TESTS]
+    close = [s for s in suspects[:2] if s is suspects[0] or s.score >= CLOSE]
+    wanted += [_TESTS[suspect.name] for suspect in close if suspect.name in _TESTS]
     wanted.append(_HUNT)
     if verdict == "unknown":
         wanted = [_HUNT, *wanted]
-    return tuple(dict.fromkeys(wanted))[:MOST]
+    script = _script(found)
+    return tuple(text.replace("{script}", script) for text in dict.fromkeys(wanted))[:MOST]
+
+
+def _script(found: Findings) -> str:
+    """The script that the log names: on its command line, or at the bottom of a traceback."""
+    for event in found.run.events:
+        if (match := _SCRIPT.search(event.text[:2000])) and "site-packages" not in event.text:
+            return mask(match[1] or match[2])
+    return "train.py"

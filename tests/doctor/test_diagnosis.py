@@ -115,3 +115,10 @@ def test_an_empty_log_is_said_to_be_empty(text):
 
 def test_reading_changes_nothing_and_two_readings_agree():
     assert diagnose(FAULT).to_dict() == diagnose(FAULT).to_dict()
+
+
+def test_the_hunt_is_asked_for_by_the_script_that_the_log_names():
+    trace = 'Traceback (most recent call last):\n  File "/work/fit_net.py", line 9, in <module>\n    main()\n'
+    error = "RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.\n"
+    assert any(text.startswith("nanlab hunt fit_net.py") for text in diagnose(trace + error).ask_for)
+    assert any(text.startswith("nanlab hunt train.py") for text in diagnose(error).ask_for)
