@@ -7,8 +7,7 @@
     python3 start.py --check         say what would be done, and do nothing
     python3 start.py test            set up what the tests need and run them; arguments for pytest may follow
 
-Everything is installed into the folder .venv beside this file; delete it to start over. Needs Python 3.11 or newer and
-nothing else.
+Everything goes into the folder .venv beside this file; delete it to start over. Needs Python 3.11 or newer, no more.
 """
 
 from __future__ import annotations
@@ -65,9 +64,8 @@ def main() -> int:
 
 
 def arguments() -> tuple[argparse.Namespace, list[str]]:
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, usage="%(prog)s [--no-browser] [--port N] [--check] [test [PYTEST ARGUMENTS]]"
-    )
+    usage = "%(prog)s [--no-browser] [--port N] [--check] [test [PYTEST ARGUMENTS]]"
+    parser = argparse.ArgumentParser(usage=usage, allow_abbrev=False)
     parser.add_argument("command", nargs="?", choices=["test"], help="run the tests instead of opening the course")
     parser.add_argument("--no-browser", action="store_true", help="open no browser window; print the address")
     parser.add_argument("--port", type=int, help="the port of JupyterLab (default: 8888, or the next free one)")
@@ -88,8 +86,8 @@ def check_python() -> None:
 
 def fingerprint() -> str:
     """Changes when what must be installed changes, and when the folder has moved, which breaks a .venv."""
-    parts = [(ROOT / name).read_bytes() for name in ("constraints.txt", "pyproject.toml")]
-    return hashlib.sha256(b"\0".join([*parts, str(VENV).encode(), str(sys.version_info[:2]).encode()])).hexdigest()
+    parts = [(ROOT / name).read_text(encoding="utf-8") for name in ("constraints.txt", "pyproject.toml")]
+    return hashlib.sha256("\0".join([*parts, str(VENV), str(sys.version_info[:2])]).encode()).hexdigest()
 
 
 def installed(extra: str) -> bool:
@@ -174,15 +172,14 @@ def install(extra: str) -> None:
             raise Stop(explain(made.stdout + made.stderr, "cpu"))
     BUILDING.touch()
     torch, where, build = torch_source(str(PYTHON))
-    say(f"2/3  Installing torch {torch_version()} from {where}")
-    say(f"     and JupyterLab{' and the tools of the tests' if extra == 'test' else ''}; the first time takes minutes")
+    say(f"2/3  Installing torch {torch_version()} from {where},\n     and JupyterLab; the first time takes minutes")
     check_disk(build)
     pip(["install", "--compile", "-c", "constraints.txt", *torch, "-e", f".[{extra}]"], build)
     say("3/3  Compiling, so that notebooks start quickly")
     subprocess.run([str(PYTHON), "-m", "compileall", "-q", "nanlab"], cwd=ROOT, check=False)
     no_news()
-    extras = ["course", "test"] if extra == "test" else ["course"]
-    STAMP.write_text(json.dumps({"fingerprint": fingerprint(), "extras": extras}) + "\n", encoding="utf-8")
+    stamp = {"fingerprint": fingerprint(), "extras": sorted({"course", extra})}
+    STAMP.write_text(json.dumps(stamp) + "\n", encoding="utf-8")
     BUILDING.unlink()
     say(f"Installed in {time.monotonic() - began:.0f} s.")
 
@@ -226,18 +223,21 @@ def show(line: str, seconds: float) -> None:
 
 def explain(said: str, build: str) -> str:
     """What pip or venv said, in words that help."""
+    causes = {
+        (
+            "ensurepip",
+        ): "This Python can't make virtual environments. On Debian or Ubuntu: sudo apt install python3-venv",
+        ("No space left", "Errno 28"): f"The disk is full. About {DISK[build]} GB are needed; free some and run again.",
+        ("Permission denied",): "This folder can't be written to. Put the course where you may write.",
+        ("ConnectionError", "ConnectTimeout", "ReadTimeout", "ProxyError", "getaddrinfo", "No matching distribution"): (
+            "The packages could not be downloaded. Check the network and any proxy, then run the same command again."
+        ),
+    }
+    for signs, remedy in causes.items():
+        for line in said.splitlines():
+            if any(sign in line for sign in signs):
+                return f"{line.strip()[:200]}\n\n{remedy}"
     last = "\n".join(said.strip().splitlines()[-8:])
-    if "ensurepip" in said:
-        return "This Python can't make virtual environments. On Debian or Ubuntu: sudo apt install python3-venv"
-    if "No space left" in said or "Errno 28" in said:
-        return f"The disk is full. About {DISK[build]} GB are needed; free some and run the same command again."
-    if "Permission denied" in said:
-        return f"{last}\n\nThis folder can't be written to. Put the course where you may write."
-    offline = ("NewConnectionError", "name resolution", "unreachable", "Max retries", "timed out", "ProxyError",
-               "refused", "getaddrinfo", "RemoteDisconnected", "No matching distribution")  # fmt: skip
-    if any(sign in said for sign in offline):
-        remedy = "Check the network, and the proxy if there is one, then run the same command again."
-        return f"{last}\n\nThe packages could not be downloaded. {remedy} What was downloaded is kept."
     return f"{last}\n\npip did not finish; all that it said is in {LOG}. Run the same command again to start over."
 
 
