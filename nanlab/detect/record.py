@@ -88,7 +88,10 @@ def _births(event: Event, func, out: Tensor, parents: list[Parent], operands: li
     counts = event.counts
     if event.op in UNWRITTEN:
         event.kind = "uninitialised"
-    elif event.op == "lift_fresh" or (scalars and not parents and not _made_nan(counts, scalars)):
+    elif event.op == "lift_fresh":  # numbers become a tensor: the program's own, or an array's
+        event.parents.clear()
+        event.kind, event.source = ("constant", "") if event.call is not None else ("external", "data from outside torch")
+    elif scalars and not parents and not _made_nan(counts, scalars):
         event.kind = "constant"
         if counts.nan and event.call is not None and event.call.name not in CONSTANTS:
             event.kind = "internal"  # torch.logdet and others choose NaN themselves: the choice is the origin

@@ -8,8 +8,9 @@ IPython = pytest.importorskip("IPython")
 @pytest.fixture
 def shell():
     from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
 
-    shell = InteractiveShell()
+    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
     shell.run_line_magic("load_ext", "nanlab")
     shell.run_cell("import torch")
     return shell
