@@ -4,10 +4,35 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+import torch
+from torch import nn
+
 from nanlab.detect.labels import Place
 from nanlab.detect.patch import PatchCalls, PatchOperations, Target
+from nanlab.detect.values import is_finite
 
 WAYS = 3  # how many patches there are to try, the gentlest first
+
+
+class MendWeights:
+    """Zeros in place of what is not finite in a module's weights, for weights that were bad before any operation. `count`
+    says in how many."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> MendWeights:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def mend(self, module: nn.Module) -> None:
+        with torch.no_grad():
+            for p in module.parameters():
+                if not is_finite(p.detach()):
+                    p.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+                    self.count += 1
 
 
 def patches(target: dict | Target) -> list[PatchCalls | PatchOperations]:

@@ -16,7 +16,7 @@ from nanlab.detect.explain import explain
 from nanlab.detect.firstlook import BadAtStart, first_look
 from nanlab.detect.history import History
 from nanlab.detect.listen import innermost, start, stop
-from nanlab.detect.mending import WAYS, patches, plain_target, read_target
+from nanlab.detect.mending import WAYS, MendWeights, patches, plain_target, read_target
 from nanlab.detect.pace import Pace
 from nanlab.detect.past import LayeredTags
 from nanlab.detect.patch import PatchCalls, PatchOperations
@@ -54,7 +54,7 @@ class ScriptWatch(Sentry):
         self._known: set[int] = set()
         self._leaves: list[Tensor] = []
         self._pending: Report | None = None
-        self._patch: PatchCalls | PatchOperations | None = None
+        self._patch: PatchCalls | PatchOperations | MendWeights | None = None
         self._between = True  # no forward pass since the last step ended
         self._began: float | None = None
         self._undo: list[Callable[[], None]] = []
@@ -130,6 +130,7 @@ class ScriptWatch(Sentry):
         """A module called outside any other for the first time: looks at its weights before they are used."""
         self._known.update(id(m) for m in module.modules())
         self._roots.append(module)
+        self._meet_again(module)
         if self.from_step == 0 and not any(self.history.steps.values()) and not _lazy(module):
             with _disable_current_modes():
                 bad = first_look(module, [])
@@ -187,8 +188,14 @@ class ScriptWatch(Sentry):
         self.failure = self._pending = self._bad_start = None
         if target is not None:
             self.look_always = True
-            self._patch = patches(target)[woken.task["way"]]
+            self._patch = MendWeights() if target["op"] == "external" else patches(target)[woken.task["way"]]
             self._patch.__enter__()
+            for root in self._roots:
+                self._meet_again(root)
+
+    def _meet_again(self, module: nn.Module) -> None:
+        if isinstance(self._patch, MendWeights):
+            self._patch.mend(module)
 
     def _end_of_copy(self) -> None:
         """In a copy that ran past the failing step, or to the end of the script, and met nothing."""
@@ -202,6 +209,10 @@ class ScriptWatch(Sentry):
         if not self.optimizers:
             self._leaves = leaves_of(losses)
         super().before_backward(losses)
+
+    def on_grad(self, outputs: Sequence[Tensor], create_graph: bool) -> None:
+        if self._patch is None:  # a patch differentiates the call that it mends, on its own
+            super().on_grad(outputs, create_graph)
 
     def after_backward(self) -> None:
         self.backwards += 1
