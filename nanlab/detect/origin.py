@@ -86,26 +86,30 @@ def _explained(event: Event) -> bool:
 
 def _on_purpose(origin: Origin) -> bool:
     event = origin.event
-    return event.kind == "constant" or (origin.reader is not None and mask_like(event, origin.reader))
+    return event.kind == "constant" or (event.kind == "external" and _holds_only_minus_infinity(event))
 
 
-def mask_like(event: Event, reader: Event) -> bool:
-    """Whether a tensor that was already infinite is a mask: it holds −inf alone, and a softmax or a sum reads it."""
-    if event.kind != "external" or event.counts.nan or event.counts.posinf:
+def _holds_only_minus_infinity(event: Event) -> bool:
+    return not event.counts.nan and not event.counts.posinf
+
+
+def is_mask(event: Event, birth: Event) -> bool:
+    """Whether a tensor that was already infinite is a mask: it holds −inf alone, and is a buffer, or met the operation
+    that it is made for, or did no harm before the backward pass. A −inf in the data would have spoilt the loss."""
+    if event.kind != "external" or not _holds_only_minus_infinity(event):
         return False
-    masks = reader.op in ("add", "add_", "where") or any(s in reader.op for s in SOFTMAX)
-    return masks or event.source_kind == "buffer"
+    return event.source_kind == "buffer" or birth.phase == "backward" or any(s in birth.op for s in SOFTMAX)
 
 
-def deliberate(event: Event, reader: Event) -> bool:
-    """Whether the infinities of `event` were all written on purpose."""
-    todo, seen = [(event, reader)], set()
+def deliberate(event: Event, birth: Event) -> bool:
+    """Whether the infinities of `event` that met in `birth` were all written on purpose."""
+    todo, seen = [event], set()
     while todo:
-        e, by = todo.pop()
-        if id(e) in seen or e.kind == "constant" or mask_like(e, by):
+        e = todo.pop()
+        if id(e) in seen or e.kind == "constant" or is_mask(e, birth):
             continue
         seen.add(id(e))
         if e.kind != "op" or e.inf_birth:
             return False
-        todo += [(p.event, e) for p in e.parents if p.counts.inf]
+        todo += [p.event for p in e.parents if p.counts.inf]
     return True

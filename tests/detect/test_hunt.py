@@ -316,3 +316,13 @@ def test_a_metric_that_is_nan_raises_no_alarm():
 
     clean(loss, model)
     assert seen[0].isnan()
+
+
+def test_minus_infinity_in_a_batch_is_a_mask_for_a_softmax_and_bad_data_for_a_layer():
+    model, scores = Linear(), torch.zeros(2, 4)
+    scores[1] = -INF
+    masked = hunt(lambda: torch.softmax(model(torch.ones(2, 4)) + scores, -1).mean(), model, batch=scores)
+    assert (masked.op, masked.form) == ("softmax", "inf-inf")
+    logs = torch.tensor([[0.0, -INF, 1.0, 2.0]])
+    data = hunt(lambda: model(logs + 0.5).mean(), model, batch=logs)
+    assert (data.where, data.form, data.op) == ("input", "inf_in", "inf in batch")
