@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from statistics import median
 
-FREE = 1.0  # seconds of hunted steps before anything is measured: a run that short has nothing to gain
+FREE = 2.0  # seconds of hunted steps before anything is measured: a run that short has nothing to gain
 TRIALS = 3  # steps of each kind that are compared, by their medians
 TOO_SLOW = 1.5  # times a plain step
 
 
 class Pace:
-    """Told the length of each step, says how the next one is to be run: ``"hunt"`` or ``"plain"``."""
+    """Told the length of each step (processor time of the thread, which other work on the machine does not stretch), says
+    how the next one is to be run: ``"hunt"`` or ``"plain"``."""
 
     def __init__(self) -> None:
         self.mode = "hunt"

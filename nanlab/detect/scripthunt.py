@@ -42,7 +42,7 @@ def hunt_script(path: Path, args: Sequence[str] = (), *, every_step: bool = Fals
     """Runs the script at `path` once and finds the first non-finite value that reaches a loss, a gradient, the weights or
     the optimizer state. KeyboardInterrupt passes through.
 
-    The script is hunted from its first line. Once a second has gone into hunted steps, a few are compared with plain
+    The script is hunted from its first line. Once two seconds have gone into hunted steps, a few are compared with plain
     ones, and where a hunted step costs over 1.5 of those the guard takes over, with a stopped copy of the process every
     ten steps that runs the failing steps again (Linux, CPU). With `scene`, the script's first batch is the scene's.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from nanlab.detect.explain import explain
 from nanlab.detect.firstlook import BadAtStart, first_look
 from nanlab.detect.history import History
+from nanlab.detect.hunt import WRITTEN
 from nanlab.detect.listen import innermost, start, stop
 from nanlab.detect.mending import WAYS, MendWeights, patches, plain_target, read_target
 from nanlab.detect.pace import Pace
@@ -51,6 +52,7 @@ class ScriptWatch(Sentry):
         self.backwards = 0
         self._bad_start: BadAtStart | None = None
         self._roots: list[nn.Module] = []
+        self._healthy: set[tuple[int, str]] = set()  # buffers that were finite when last looked at
         self._known: set[int] = set()
         self._leaves: list[Tensor] = []
         self._pending: Report | None = None
@@ -131,6 +133,8 @@ class ScriptWatch(Sentry):
         self._known.update(id(m) for m in module.modules())
         self._roots.append(module)
         self._meet_again(module)
+        index = len(self._roots) - 1
+        self._healthy |= {(index, name) for name, b in module.named_buffers() if not _lazy(module) and is_finite(b)}
         if self.from_step == 0 and not any(self.history.steps.values()) and not _lazy(module):
             with _disable_current_modes():
                 bad = first_look(module, [])
@@ -165,7 +169,7 @@ class ScriptWatch(Sentry):
             return
         if self.every_step or self.why_no_snapshots:
             return
-        now = time.perf_counter()
+        now = time.thread_time()
         took, self._began = now - (self._began or now), now
         mode = self.pace.took(took)
         if mode == "plain" and (why := possible()):
@@ -175,7 +179,7 @@ class ScriptWatch(Sentry):
             self.woken = self.snapshots.take(self.step())
             if self.woken is not None:
                 self._wake_up(self.woken)
-        self._began = time.perf_counter()
+        self._began = time.thread_time()
 
     def _may_copy(self) -> bool:
         """While hunting, copies serve to confirm what is found; they may take a tenth of the time."""
@@ -194,7 +198,7 @@ class ScriptWatch(Sentry):
                 self._meet_again(root)
 
     def _meet_again(self, module: nn.Module) -> None:
-        if isinstance(self._patch, MendWeights):
+        if isinstance(self._patch, MendWeights) and not _lazy(module):
             self._patch.mend(module)
 
     def _end_of_copy(self) -> None:
@@ -243,9 +247,26 @@ class ScriptWatch(Sentry):
                 self._bad_start = first_look(None, [optimizer])
 
     def after_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
+        self._between = True
         if innermost() is self:
             super().after_step(optimizer, args, kwargs)
-        self._between = True
+            self._look_at_buffers(self.step(optimizer) - 1)
+
+    def _look_at_buffers(self, step: int) -> None:
+        """Running statistics and the like that were finite and no longer are; an infinity that the program writes on
+        purpose, a mask, is let be."""
+        if self.tracer is None or self.found is not None:
+            return
+        with _disable_current_modes():
+            bad = [b for name, b in self._buffers() if name in self._healthy and not is_finite(b)]
+            report = explain(self.tracer, "buffer", bad, step=step) if bad else None
+        if report is not None:
+            self._healthy -= {name for name, b in self._buffers() if not is_finite(b)}
+            if report.form not in WRITTEN:
+                self._stop(report)
+
+    def _buffers(self) -> Iterator[tuple[tuple[int, str], Tensor]]:
+        return (((i, name), b) for i, root in enumerate(self._roots) for name, b in root.named_buffers())
 
     def _raise_bad_start(self) -> None:
         """Weights that were bad before the first forward pass and still are when the first step is due."""

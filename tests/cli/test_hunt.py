@@ -218,6 +218,28 @@ def test_a_second_moment_that_overflows_is_found(hunt):
     assert (ran.status, ran.report["step"], ran.report["where"]) == (1, 2, "optimizer_state")
 
 
+def test_a_running_statistic_that_turns_bad_is_found_in_the_step_that_spoils_it(hunt):
+    ran = hunt("""
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = nn.Linear(3, 1)
+                self.register_buffer("spread", torch.ones(()))
+            def forward(self, x):
+                self.spread.lerp_(x.square().mean(), 0.1)  # BAD
+                return self.lin(x.clamp(max=1))
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        for i in range(6):
+            optimizer.zero_grad()
+            net(torch.ones(1, 3) if i != 2 else torch.full((1, 3), 3e38)).mean().backward()
+            optimizer.step()
+    """)
+    assert (ran.status, ran.report["step"], ran.report["line"]) == (1, 2, ran.line)
+
+
 def test_a_script_without_module_and_optimizer_counts_its_backward_calls(hunt):
     ran = hunt("""
         import torch
