@@ -54,7 +54,7 @@ class WarmProcess:
                 [sys.executable, "-c", start],
                 stdin=subprocess.PIPE,  # its end is the signal to stop
                 stdout=subprocess.DEVNULL,
-                env=dict(env),
+                env={"OMP_WAIT_POLICY": "PASSIVE", **env},  # kernels share processors: a waiting thread must not spin
                 pass_fds=[listener.fileno()],
                 start_new_session=True,
             )
