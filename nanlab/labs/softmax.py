@@ -129,7 +129,7 @@ def _online(result: Outcome) -> str:
     where = ", ".join(map(str, rises))
     return (
         f"One pass is enough: at position {where} a new maximum comes, and the sum so far is multiplied down to it. "
-        "It ends where the shifted sum does."
+        f"It ends at {result.total:.4g}, as the shifted sum does."
     )
 
 
