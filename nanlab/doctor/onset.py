@@ -28,12 +28,16 @@ def find_onset(run: Run) -> Onset | None:
 
 def _values(run: Run) -> list[Onset]:
     graded, means = grad_is_fault(run), not run.points("loss")
+    unborn = before_the_first_update(run)
+    sound = bool(run.points("loss")) and all(p.value.finite for p in run.points("loss"))  # then a report is a remark
     bare = means and not run.points("metric") and not run.points("metric", "loss", validation=True)
     for event in run.events:
         for value in event.values:
             if value.finite:
                 continue
             spoilt = means and value.average and value.role == "loss" and not value.validation
+            if event.line in unborn or (value.prose and value.role == "state" and sound):
+                continue
             if matters(event, value, graded) or spoilt or (bare and value.role == "unnamed" and not event.trace):
                 sign = "loss" if value.role == "other" else value.role
                 return [
@@ -46,6 +50,15 @@ def _values(run: Run) -> list[Onset]:
                     )
                 ]
     return []
+
+
+def before_the_first_update(run: Run) -> set[int]:
+    """Lines of a bar at 0 whose loss is NaN because there is none yet, in a run whose later losses are all finite."""
+    points = run.losses()
+    bad = [p for p in points if not p.value.finite]
+    good = [p for p in points if p.value.finite]
+    early = bool(bad) and all(p.event.total and p.event.step == 0 for p in bad)
+    return {p.line for p in bad} if early and len(good) >= 2 and good[0].line > bad[-1].line else set()
 
 
 def _spoilt_mean(run: Run, bad: Event) -> Onset | None:
@@ -83,12 +96,19 @@ def grad_is_fault(run: Run) -> bool:
     good_after = [p for p in gradients if p.value.finite and p.line > bad[-1].line]
     if good_after:
         return len(bad) > max(3, len(gradients) // 2)
+    if all(p.value.kind == "inf" and "skip" in p.event.low for p in bad) and any(p.line > bad[-1].line for p in losses):
+        return False
     return len(bad) >= 2 or not any(p.line > bad[-1].line for p in losses)
 
 
 def _messages(run: Run) -> list[Onset]:
-    for hit in run.signals("nonfinite", "replaced"):
-        if not hit.validation and not is_validation(hit.text[:80]):
+    """Reports of a bad value. NaN in the data counts where it stopped the program, or where no loss is shown."""
+    bare = not run.points("loss")
+    stops = {e.line for e in run.events if e.trace == "exception"}
+    about_data = {hit.line for hit in run.signals("data")}
+    for hit in run.signals("nonfinite", "replaced", "data"):
+        counts = hit.line not in about_data or bare or hit.line in stops
+        if counts and not hit.validation and not is_validation(hit.text[:80]):
             event = next((e for e in run.events if e.line == hit.line), None)
             step = _step(run, event, prose=True) if event else hit.step
             kind = "nan" if "nan" in hit.text or "inf" not in hit.text or "infinite or nan" in hit.text else "inf"

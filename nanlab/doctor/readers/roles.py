@@ -12,7 +12,8 @@ _RULES = (  # the first that matches decides; names are in lower case
     ("gradient", re.compile(r"grad|backward|gnorm|g_norm|(?:^|[ _/])(?:gn|total_norm|global norm|clip_norm_value)$")),
     ("lr", re.compile(r"(?:^|[ _/.\-])(?:lr\d?|learning[ _-]?rate|lr[ _/-].{0,30}|lr0|optim\d_lr\d)$"
                       r"|learning[_ -]?rate|^eta_?lr$")),
-    ("state", re.compile(r"logit|activation|(?:^|[ _/.])(?:weights?|params?|input|hidden)[ _/]|running_|exp_avg")),
+    ("state", re.compile(r"logit|activation|att(?:entio)?n|(?:^|[ _/.])(?:weights?|params?|input|hidden)[ _/]"
+                         r"|running_|exp_avg")),
     ("metric", re.compile(r"acc(?:uracy)?(?:\d|$|[_ /@])|auc|\bap[sml]?\d{0,2}$|map\d|(?:^|[_/ ])map$|(?:^"
                           r"|[_/ ])(?:iou|miou|giou_avg|dice|dsc|f1|f-?score|"
                          r"precision|recall|prec|psnr|ssim|lpips|bleu|rouge|wer|cer|ter|r2|corr(?:elation)?"

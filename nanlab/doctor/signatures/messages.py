@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 
+_TELLS = {"skip", "collapse", "dropped", "maybe"}  # signals that count without a bad value
 _NAMED_AGAIN = {"the loss scaler skipped a step", "the loss scale was lowered", "the loss scale is at its floor"}
 
 
@@ -18,10 +19,9 @@ def messages(found: Findings) -> Iterator[Evidence]:
     for says, hits in by_phrase.items():
         if hits[0].phrase.signal == "half" and (hits is not strongest or found.run.signals("bf16")):
             continue
-        if hits[0].phrase.signal in {"metric", "crash"} and found.onset is None:
-            weights = {name: weight for name, weight in hits[0].phrase.weights.items() if name == "metric_only"}
-        else:
-            weights = hits[0].phrase.weights
+        weights = hits[0].phrase.weights
+        if found.onset is None and hits[0].phrase.signal not in _TELLS:  # what fits a fault is no fault by itself
+            weights = {name: weight for name, weight in weights.items() if name in {"metric_only", "amp_warmup_skip"}}
         yield Evidence(says, tuple(sorted({hit.line for hit in hits}))[:4], weights)
     yield from _statistics(found)
     yield from _dropped(found)
@@ -44,6 +44,11 @@ def _dropped(found: Findings) -> Iterator[Evidence]:
     if not hits:
         return
     lines = tuple(hit.line for hit in hits[:3])
+    after = [p for p in found.run.losses() if p.value.finite and p.line > hits[-1].line]
+    if found.onset is None and after and all("inf" in h.text and "nan" not in h.text for h in hits):
+        weights = {"amp_warmup_skip": 5.5, "not_nan": -6.0, "metric_only": -2.0, "bad_data": -1.0}
+        yield Evidence("steps with an overflow were skipped, and the run goes on", lines, weights)
+        return
     weights = {
         "bad_data": 0.6,
         "fp16_overflow_or_no_scaler": 0.3,

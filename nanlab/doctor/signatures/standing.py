@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from nanlab.doctor.onset import before_the_first_update
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 
 STRONG = 6.0  # decides unless something as strong stands against it
@@ -24,6 +25,7 @@ def standing(found: Findings) -> Iterator[Evidence]:
         for p in run.points("metric", "other", "unnamed", "state", validation=validation, average=average)
         if not p.value.finite and not (p.event.trace or (p.value.prose and p.value.role == "other"))
     ]
+    metrics += sorted(before_the_first_update(run))
     losses = run.points("loss") or run.points("loss", average=True)
     if metrics:
         yield Evidence(
