@@ -1,7 +1,7 @@
 """Explains a step that spoilt the weights: the optimizer's arithmetic once more, on copies of the elements at fault.
 
-The weights before that step are gone, and a guard that kept them would hold a second copy of the model. What is left, the
-gradients and the optimizer's state, is nearly always enough to make the same non-finite value again.
+The weights before that step are gone, and a guard that kept them would hold a second copy of the model. What is left,
+the gradients and the optimizer's state, is nearly always enough to make the same non-finite value again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from torch.optim import Optimizer
 
 from nanlab import suspects
 from nanlab.detect.explain import explain
+from nanlab.detect.failure import Failure
 from nanlab.detect.labels import user_frame
 from nanlab.detect.report import Report
 from nanlab.detect.scene import named_weights
 from nanlab.detect.screen import state_tensors
-from nanlab.detect.sentry import Failure
 from nanlab.detect.tracer import Tracer
 from nanlab.detect.values import bad_mask, count
 
@@ -28,11 +28,12 @@ SPOILT = "The weights are spoilt: this step was made, and those before it are go
 
 
 def postmortem(failure: Failure, model: nn.Module | None, optimizers: Sequence[Optimizer]) -> Report:
-    """The report on weights or optimizer state that a step has just made non-finite. Leaves the training state alone."""
+    """The report on weights or optimizer state that a step has just made non-finite. Leaves the training state
+    alone."""
     report = _again(failure) or Report("non-finite", suspect="lr_too_high", lesson=suspects.get("lr_too_high").lesson)
     frame, _ = user_frame(sys._getframe(1))
     report.step, report.where, report.sink = failure.step, failure.where, failure.where
-    if frame is not None:
+    if frame is not None and report.file is None:  # an optimizer of the program's own has a line of its own
         report.file, report.line = frame.f_code.co_filename, frame.f_lineno
     report.notes = [SPOILT] if failure.where == "weights" else [f"The {failure.where.replace('_', ' ')} is spoilt."]
     if failure.tensors:
