@@ -90,7 +90,8 @@ def _births(event: Event, func, out: Tensor, parents: list[Parent], operands: li
         event.kind = "uninitialised"
     elif event.op == "lift_fresh":  # numbers become a tensor: the program's own, or an array's
         event.parents.clear()
-        event.kind, event.source = ("constant", "") if event.call is not None else ("external", "data from outside torch")
+        event.kind = "constant" if event.call is not None else "external"
+        event.source = "data from outside torch"
     elif scalars and not parents and not _made_nan(counts, scalars):
         event.kind = "constant"
         if counts.nan and event.call is not None and event.call.name not in CONSTANTS:
