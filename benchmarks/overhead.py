@@ -2,9 +2,9 @@
 
     python benchmarks/overhead.py [--rounds 15] [--only mlp,gpt,lstm] [--json OUT]
 
-Every way runs in turn, again and again, on one thread; the medians of the processor time are compared, which other work on
-the machine disturbs less than time on the clock. The figures in the notebooks and in the
-README come from here.
+Every way runs in turn, again and again, on one thread; the medians of the processor time are compared, which other
+work on the machine disturbs less than time on the clock. The figures in the notebooks and in the README come from
+here.
 """
 
 from __future__ import annotations

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from nanlab.detect.scripthunt import Outcome
 
 FINITE, FOUND, FAILED = 0, 1, 3  # usage errors are click's 2
-OURS = {"--json": True, "--from-step": True, "--scene": True, "--every-step": False}  # option -> whether it takes a value
+OURS = {
+    "--json": True,
+    "--from-step": True,
+    "--scene": True,
+    "--every-step": False,
+}  # option -> whether it takes a value
 
 
 class _AnyPlace(click.Command):
@@ -50,7 +55,7 @@ def _script_position(args: list[str]) -> int:
 @click.option("--from-step", type=click.IntRange(0), default=0, metavar="N",
               help="Leave the script alone until it has made N optimizer steps, then hunt every step.")  # fmt: skip
 @click.option("--scene", type=click.Path(path_type=Path), metavar="FILE",
-              help="Begin with a saved scene: its weights, random state and batch in place of the script's first.")  # fmt: skip
+              help="Begin with a saved scene: its weights, random state and batch, not the script's.")  # fmt: skip
 @click.argument("script", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(out: Path | None, every_step: bool, from_step: int, scene: Path | None, script: Path, args: tuple[str, ...]
@@ -87,6 +92,8 @@ def _say(outcome: Outcome) -> int:
         click.echo(note, err=True)
     failed = outcome.traceback is not None or outcome.status != 0
     verdict = outcome.report.verdict
-    ended = "the script failed by itself" if failed and not outcome.found else f"{verdict}, {outcome.steps} optimizer steps"
+    ended = (
+        "the script failed by itself" if failed and not outcome.found else f"{verdict}, {outcome.steps} optimizer steps"
+    )
     click.echo(f"nanlab: {ended}; {outcome.mode}", err=True)
     return FOUND if outcome.found else FAILED if failed else FINITE

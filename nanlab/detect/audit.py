@@ -1,6 +1,7 @@
 """Looks at everything a training run holds: weights, buffers, gradients, optimizer state, an EMA copy, a batch.
 
-Taught in lesson 09_step_12001. A second moment that overflowed is a fault that no loss shows: it freezes its weight for ever.
+Taught in lesson 09_step_12001. A second moment that overflowed is a fault that no loss shows: it freezes its weight
+for ever.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ class Audit:
 
     def _repr_html_(self) -> str:
         cells = "".join(
-            "<tr>" + "".join(f'<td style="text-align:left">{escape(c)}</td>' for c in (word, f.kind, f.name, f.what)) + "</tr>"
+            "<tr>"
+            + "".join(f'<td style="text-align:left">{escape(c)}</td>' for c in (word, f.kind, f.name, f.what))
+            + "</tr>"
             for word, f in self._rows()
         )
         head = "".join(f'<th scope="col" style="text-align:left">{h}</th>' for h in ("", "Part", "Name", "What"))
@@ -81,8 +84,12 @@ class Audit:
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>"
 
 
-def audit(model: nn.Module | None = None, optimizer: Optimizer | Sequence[Optimizer] | None = None, batch: object = None,
-          ema: nn.Module | Mapping[str, Tensor] | None = None) -> Audit:
+def audit(
+    model: nn.Module | None = None,
+    optimizer: Optimizer | Sequence[Optimizer] | None = None,
+    batch: object = None,
+    ema: nn.Module | Mapping[str, Tensor] | None = None,
+) -> Audit:
     """Counts what is not finite in the weights, buffers, gradients and optimizer state of a run, in `ema` (a model or a
     dict of tensors) and in `batch` (any nesting). Values that only look like "missing", class ids out of range and
     targets that are all ignored are suspicious, not faults; so are buffers, which may hold an infinity on purpose.

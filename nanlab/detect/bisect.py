@@ -17,8 +17,8 @@ MOST_GUILTY = 8  # samples looked for one after the other; a batch with more is 
 
 @dataclass
 class Guilty:
-    """The outcome. `samples` are the guilty ones, each of which fails alone, unless `together` is set: then they fail only
-    as a group. `replays` counts the steps that were run."""
+    """The outcome. `samples` are the guilty ones, each of which fails alone, unless `together` is set: then they fail
+    only as a group. `replays` counts the steps that were run."""
 
     samples: list[int] = field(default_factory=list)
     together: bool = False
@@ -34,8 +34,12 @@ class Guilty:
         return f"{what} ({self.replays} replays){'; ' + self.note if self.note else ''}"
 
 
-def bisect_batch(scene: Scene, step_fn: Callable[[object], object], model: nn.Module | None = None,
-                 optimizer: Optimizer | Sequence[Optimizer] | None = None) -> Guilty:
+def bisect_batch(
+    scene: Scene,
+    step_fn: Callable[[object], object],
+    model: nn.Module | None = None,
+    optimizer: Optimizer | Sequence[Optimizer] | None = None,
+) -> Guilty:
     """The guilty samples of the scene's batch, in about log2(n) replays for one, as many again for each further one.
 
     Halves the batch and goes on with the half that fails. A half that `step_fn` cannot run (batch norm with one sample)
@@ -65,8 +69,8 @@ def bisect_batch(scene: Scene, step_fn: Callable[[object], object], model: nn.Mo
 
 
 def _narrow(experiment: Experiment, suspects: list[int]) -> list[int]:
-    """The smallest part of `suspects`, which fail, that halving leads to. The second half is run only at the end, when a
-    group of one would be named: it is guilty where the first is not, unless they fail only together."""
+    """The smallest part of `suspects`, which fail, that halving leads to. The second half is run only at the end, when
+    a group of one would be named: it is guilty where the first is not, unless they fail only together."""
     trail = [suspects]
     while len(trail[-1]) > 1:
         middle = (len(trail[-1]) + 1) // 2
@@ -85,6 +89,3 @@ def _fails(experiment: Experiment, batch: object) -> bool:
         return experiment.run(batch).verdict == "non-finite"
     except Exception:  # a step that cannot run with so few samples says nothing about them
         return False
-
-
-

@@ -1,4 +1,4 @@
-"""A step with a closure (LBFGS): evaluated many times while the weights move, so it is watched and, if need be, undone."""
+"""A step with a closure (LBFGS): the weights move while it is evaluated, so it is watched and, if need be, undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at weights and optimizer state once before the first step, and finds the line that first reads what is bad there."""
+"""Looks at weights and optimizer state before the first step, and finds the line that first reads what is bad."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One line in a training loop that stops before the weights are spoilt, runs the step again under the hunt, and explains.
+"""One line in a training loop: stops before the weights are spoilt, runs the step again under the hunt, explains.
 
     for batch in guard(loader, model, optimizer):
         ...
@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 
 from nanlab.detect.audit import audit
 from nanlab.detect.buffers import Buffers
+from nanlab.detect.failure import Failure
 from nanlab.detect.firstlook import first_look
 from nanlab.detect.history import history_of
 from nanlab.detect.listen import innermost, listening
@@ -29,7 +30,7 @@ from nanlab.detect.rerun import Rerun, Start
 from nanlab.detect.rollback import Rollback
 from nanlab.detect.scene import Scene, SceneError, as_list
 from nanlab.detect.screen import norm, state_tensors
-from nanlab.detect.sentry import Failure, Sentry
+from nanlab.detect.sentry import Sentry
 from nanlab.detect.staging import Staging, staged
 
 MOST_PENDING = 64  # micro-batches of one accumulation that are kept for a replay
@@ -46,35 +47,47 @@ class Skipped:
         return f"step {self.step} ({self.where})"
 
 
-class guard:  # noqa: N801 - used like a function: for batch in guard(loader)
+class guard:
     """Yields the batches of `loader` and watches the steps that the loop body makes with them.
 
     The loss is seen where backward is called (or given with ``guard.loss(loss)`` in a loop that calls none), loss and
-    gradients are looked at before ``optimizer.step``, weights and optimizer state before the first step, after every step
-    that could spoil them, and every `audit_every` steps. When something is not finite the step is not made: random state
-    and buffers are put back and the same batch is yielded again under the hunt. Then `NonFiniteError` is raised; its
-    ``report`` says where the value came from, its ``scene`` holds the step. Weights, buffers, optimizer state and random
-    state are then those before the step, gradients are None. A NaN that the optimizer itself makes is seen just after its
+    gradients are looked at before ``optimizer.step``, weights and optimizer state before the first step, after every
+    step that could spoil them, and every `audit_every` steps. When something is not finite the step is not made:
+    random state and buffers are put back and the same batch is yielded again under the hunt. Then `NonFiniteError` is
+    raised; its ``report`` says where the value came from, its ``scene`` holds the step. Weights, buffers, optimizer
+    state and random state are then those before the step, gradients are None. A NaN that the optimizer itself makes is
+    seen just after its
     step: it is raised at once, and the report says that the weights are spoilt.
 
     What the loop body does besides the step is done once more in the replay: it logs again, counts again, and an
-    ``enumerate`` around the guard counts that batch twice. Weights that other code changes, a scheduler's own count, and
-    batches changed in place by the body cannot be put back. An exception or ``break`` in the body detaches the guard.
+    ``enumerate`` around the guard counts that batch twice. Weights that other code changes, a scheduler's own count,
+    and batches changed in place by the body cannot be put back. An exception or ``break`` in the body detaches the
+    guard.
 
-    model: names parameters and modules, and brings the buffers (BatchNorm) that a replay needs. optimizer: one or several.
-    on_failure: ``"raise"``; ``"save"`` writes the scene to `scene` and raises; ``"skip"`` drops the step without a replay
-    and counts it in ``skipped``, warns at the end, and raises at one more than `skip_limit`.
-    snapshot_every: keeps a copy of weights and optimizer state from before the last healthy step that is this many steps
-    on (off by default: it holds a second copy of both in memory and copies it that often); ``rollback()`` restores it.
+    model: names parameters and modules, and brings the buffers (BatchNorm) that a replay needs. optimizer: one or
+    several.
+    on_failure: ``"raise"``; ``"save"`` writes the scene to `scene` and raises; ``"skip"`` drops the step without a
+    replay and counts it in ``skipped``, warns at the end, and raises at one more than `skip_limit`.
+    snapshot_every: keeps a copy of weights and optimizer state from before the last healthy step that is this many
+    steps on (off by default: it holds a second copy of both in memory and copies it that often); ``rollback()``
+    restores it.
 
     Cost: see ``benchmarks/overhead.py``. Memory: one copy of the buffers, the references of batches that are still
     accumulating; no graph and no weights are kept.
     """
 
-    def __init__(self, loader: Iterable, model: nn.Module | None = None,
-                 optimizer: Optimizer | Sequence[Optimizer] | None = None, *,
-                 on_failure: Literal["raise", "save", "skip"] = "raise", scene: str | os.PathLike = "nanlab-scene.pt",
-                 skip_limit: int = 10, audit_every: int = 100, snapshot_every: int = 0) -> None:
+    def __init__(
+        self,
+        loader: Iterable,
+        model: nn.Module | None = None,
+        optimizer: Optimizer | Sequence[Optimizer] | None = None,
+        *,
+        on_failure: Literal["raise", "save", "skip"] = "raise",
+        scene: str | os.PathLike = "nanlab-scene.pt",
+        skip_limit: int = 10,
+        audit_every: int = 100,
+        snapshot_every: int = 0,
+    ) -> None:
         if on_failure not in ("raise", "save", "skip"):
             raise ValueError(f"on_failure is {on_failure!r}; give 'raise', 'save' or 'skip'")
         self.loader, self.model, self.optimizers = loader, model, as_list(optimizer)
@@ -165,12 +178,12 @@ class guard:  # noqa: N801 - used like a function: for batch in guard(loader)
             if not accumulating or len(self._pending) >= MOST_PENDING:
                 self._pending.clear()
             return
-        self._pending.clear()
         step = history.steps[next(iter(sentry.stepped))]
         if self.audit_every and step % self.audit_every == 0 and not isfinite(norm(self._everything())):
             self._audit(step)
         if self._rollback is not None:
             self._rollback.maybe_take(step)
+        self._pending.clear()
 
     def _everything(self) -> list[Tensor]:
         buffers = self.model.buffers() if self.model is not None else ()
@@ -183,8 +196,8 @@ class guard:  # noqa: N801 - used like a function: for batch in guard(loader)
         if found.faults:
             first = found.faults[0]
             where = "optimizer_state" if first.kind == "optimizer state" else "weights"
-            self._spoilt(Failure(where, [], step - 1, spoilt=True, notes=[f"Found by the audit every {self.audit_every} "
-                                                                          f"steps: {first}"]))  # fmt: skip
+            note = f"Found by the audit every {self.audit_every} steps: {first}."
+            self._spoilt(Failure(where, [], step - 1, spoilt=True, notes=[note]))
 
     def _spoilt(self, failure: Failure) -> None:
         """Raises at once what was seen only after the step; everything else waits for the end of the pass."""
@@ -208,7 +221,9 @@ class guard:  # noqa: N801 - used like a function: for batch in guard(loader)
     def _rerun(self, starts: list[Start]) -> Rerun:
         return Rerun(self._sentry, self.model, self.optimizers, starts, self._buffers)
 
-    def _error(self, report: Report, start: Start, failure: Failure | None, starts: Sequence[Start] = ()) -> NonFiniteError:
+    def _error(
+        self, report: Report, start: Start, failure: Failure | None, starts: Sequence[Start] = ()
+    ) -> NonFiniteError:
         """The error to raise: the report completed by the trajectory, and the scene, saved where that was asked for."""
         self._sentry.detach()
         if failure is not None:
@@ -226,8 +241,15 @@ class guard:  # noqa: N801 - used like a function: for batch in guard(loader)
 
     def _scene(self, report: Report, start: Start, starts: Sequence[Start]) -> Scene | None:
         try:
-            scene = Scene.capture(self.model, self.optimizers, start.batch, step=report.step or 0, random=starts[0].random,
-                                  buffers=self._buffers.named(), trajectory=self.history.trajectory)  # fmt: skip
+            scene = Scene.capture(
+                self.model,
+                self.optimizers,
+                start.batch,
+                step=report.step or 0,
+                random=starts[0].random,
+                buffers=self._buffers.named(),
+                trajectory=self.history.trajectory,
+            )
             scene.batches = [one.batch for one in starts]
             scene.report = report.to_json()
             scene.not_captured = [what for one in starts for what in one.changed_in_place()]
@@ -272,5 +294,3 @@ def listed(skipped: Sequence[Skipped]) -> str:
     """The first few of them as text."""
     more = f" and {len(skipped) - 5} more" if len(skipped) > 5 else ""
     return ", ".join(map(str, skipped[:5])) + more
-
-

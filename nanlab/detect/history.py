@@ -15,8 +15,8 @@ from nanlab.detect.trajectory import Trajectory
 
 @dataclass
 class History:
-    """Belongs to a set of optimizers (or to a model without any) for as long as they live, so that a guard made anew for
-    every epoch goes on counting."""
+    """Belongs to a set of optimizers (or to a model without any) for as long as they live, so that a guard made anew
+    for every epoch goes on counting."""
 
     trajectory: Trajectory = field(default_factory=Trajectory)
     steps: dict[int, int] = field(default_factory=dict)  # id of an optimizer -> steps made

@@ -18,8 +18,8 @@ from nanlab.detect.mending import patches
 from nanlab.detect.patch import Target
 from nanlab.detect.replay import staged
 from nanlab.detect.report import Report
-from nanlab.detect.samples import size, without
 from nanlab.detect.samples import only as only_rows
+from nanlab.detect.samples import size, without
 from nanlab.detect.scene import Scene
 from nanlab.detect.sources import Sources
 
@@ -42,7 +42,9 @@ class Intervention:
     def __str__(self) -> str:
         if self.before.verdict == self.after.verdict == "non-finite":
             moved = _place(self.before) != _place(self.after)
-            return f"{self.change}: still non-finite, " + (f"now {_place(self.after)}" if moved else "at the same place")
+            return f"{self.change}: still non-finite, " + (
+                f"now {_place(self.after)}" if moved else "at the same place"
+            )
         return f"{self.change}: {self.before.verdict} before, {self.after.verdict} after"
 
 
@@ -51,11 +53,16 @@ def _place(report: Report) -> str:
 
 
 class Experiment:
-    """A scene and the step to run from it. ``step_fn(batch)`` is as for `Scene.replay`; the model, its optimizers and the
-    random state are put back after every replay. `replays` counts them."""
+    """A scene and the step to run from it. ``step_fn(batch)`` is as for `Scene.replay`; the model, its optimizers and
+    the random state are put back after every replay. `replays` counts them."""
 
-    def __init__(self, scene: Scene, step_fn: StepFn, model: nn.Module | None = None,
-                 optimizer: Optimizer | Sequence[Optimizer] | None = None) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        step_fn: StepFn,
+        model: nn.Module | None = None,
+        optimizer: Optimizer | Sequence[Optimizer] | None = None,
+    ) -> None:
         self.scene, self.step_fn, self.model, self.optimizer = scene, step_fn, model, optimizer
         self.replays = 0
         self._before: Report | None = None
@@ -86,8 +93,8 @@ class Experiment:
         return Intervention(change, self.before, self.run(batch))
 
     def float64(self) -> Intervention:
-        """Weights, buffers, optimizer state, batch and what the step makes in double precision. What it cures was a matter
-        of range or precision; a 0/0 stays."""
+        """Weights, buffers, optimizer state, batch and what the step makes in double precision. What it cures was a
+        matter of range or precision; a 0/0 stays."""
         self.replays += 1
         before, batch = self.before, self.scene.batch
         sources = Sources(self.model, self.optimizer, batch)
@@ -122,6 +129,3 @@ def _checked(scene: Scene, index: int) -> int:
     if not 0 <= index < count:
         raise IndexError(f"the batch has samples 0 to {count - 1}, not {index}")
     return index
-
-
-

@@ -1,7 +1,7 @@
 """Hears backward calls and the loss scaler wherever the program makes them, for one listener at a time.
 
-``Tensor.backward`` goes through ``torch.autograd.backward``, so one seam is enough for both. The seams are put in when the
-first listener comes and taken out when the last one leaves; the innermost listener is the one that hears.
+``Tensor.backward`` goes through ``torch.autograd.backward``, so one seam is enough for both. The seams are put in when
+the first listener comes and taken out when the last one leaves; the innermost listener is the one that hears.
 """
 
 from __future__ import annotations

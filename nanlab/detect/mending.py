@@ -15,8 +15,8 @@ WAYS = 3  # how many patches there are to try, the gentlest first
 
 
 class MendWeights:
-    """Zeros in place of what is not finite in a module's weights, for weights that were bad before any operation. `count`
-    says in how many."""
+    """Zeros in place of what is not finite in a module's weights, for weights that were bad before any operation.
+    `count` says in how many."""
 
     def __init__(self) -> None:
         self.count = 0

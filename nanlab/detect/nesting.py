@@ -1,8 +1,8 @@
-"""Any nesting of tensors, lists, tuples, dicts, dataclasses, named tuples, strings and numbers: walk, map, flatten to data.
+"""Any nesting of tensors, lists, tuples, dicts, dataclasses, named tuples and plain values: walk, map, encode.
 
-`encode` turns a nesting into plain lists, dicts, numbers, strings and tensors, which ``torch.load(weights_only=True)`` reads
-without running code. `decode` builds the nesting again; a class is looked up among the modules that are loaded already,
-nothing is imported and no constructor is called.
+`encode` turns a nesting into plain lists, dicts, numbers, strings and tensors, which ``torch.load(weights_only=True)``
+reads without running code. `decode` builds the nesting again; a class is looked up among the modules that are loaded
+already, nothing is imported and no constructor is called.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ TOO_SLOW = 1.5  # times a plain step
 
 
 class Pace:
-    """Told the length of each step (processor time of the thread, which other work on the machine does not stretch), says
-    how the next one is to be run: ``"hunt"`` or ``"plain"``."""
+    """Told the length of each step (processor time of the thread, which other work on the machine does not stretch),
+    says how the next one is to be run: ``"hunt"`` or ``"plain"``."""
 
     def __init__(self) -> None:
         self.mode = "hunt"

@@ -1,4 +1,4 @@
-"""Keeps apart what a step made and what was made before it, so that bad data is an input and not an operation of the step."""
+"""Keeps what a step made apart from what was made before it: bad data is an input, not an operation of the step."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from nanlab.detect.tracer import Tracer
 
 
 class LayeredTags(Tags):
-    """`Tags` that can be sealed: what was written before the last `seal` no longer counts as made by an operation, and is
-    remembered for the note that says where it came from."""
+    """`Tags` that can be sealed: what was written before the last `seal` no longer counts as made by an operation, and
+    is remembered for the note that says where it came from."""
 
     def __init__(self) -> None:
         super().__init__()
         self._past: dict[int, tuple] = {}
-        self.came_from: dict[int, Event] = {}  # number of the operation that read a bad tensor -> the event that made it
+        self.came_from: dict[
+            int, Event
+        ] = {}  # number of the operation that read a bad tensor -> the event that made it
 
     def seal(self) -> None:
         """Turns everything written so far into the past; forgets what belongs to storages that are gone."""
@@ -41,8 +43,8 @@ class LayeredTags(Tags):
         return held[1][-1][0] if held else None
 
     def note_on(self, bad: list[Tensor]) -> str | None:
-        """Where the input (or weight) that `bad` comes from was made, as a sentence; None when the step made it itself or
-        nothing is known."""
+        """Where the input (or weight) that `bad` comes from was made, as a sentence; None when the step made it itself
+        or nothing is known."""
         sinks = [event for t in bad for event in self.of(t)[:1]]
         for origin in slice_back(sinks).origins:
             made = self.came_from.get(id(origin.event))

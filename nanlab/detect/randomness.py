@@ -118,7 +118,9 @@ def _numpy_lazy() -> _Lazy:
 
 
 def _device_names() -> list[str]:
-    names = [f"{kind}:{i}" for kind in ("cuda", "xpu") if _started(kind) for i in range(getattr(torch, kind).device_count())]
+    names = [
+        f"{kind}:{i}" for kind in ("cuda", "xpu") if _started(kind) for i in range(getattr(torch, kind).device_count())
+    ]
     return [*names, "mps:0"] if _has_mps else names
 
 

@@ -13,7 +13,9 @@ from torch import nn
 
 from nanlab.detect.report import Report
 
-_failures = count()  # numbers this process's failures, so that a second one at the same step is not mixed up with the first
+_failures = (
+    count()
+)  # numbers this process's failures, so that a second one at the same step is not mixed up with the first
 PATIENCE = timedelta(seconds=20)  # how long a rank waits to hear from the others; one that did not fail stays silent
 
 
@@ -54,7 +56,9 @@ def compare(report: Report, model: nn.Module | None = None) -> Report:
     silent = sorted(r for r, data in others.items() if data is None)
     if rank not in began and began:
         first = others[began[0]]
-        report = Report(**{key: first[key] for key in Report.__dataclass_fields__ if key in first and key != "trajectory"})
+        report = Report(
+            **{key: first[key] for key in Report.__dataclass_fields__ if key in first and key != "trajectory"}
+        )
         report.notes = [f"Collateral on rank {rank}: its own step is finite; the all-reduce brought it from "
                         f"{_named(began)}.", *(first.get("notes") or [])]  # fmt: skip
     elif began:

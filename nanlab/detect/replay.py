@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from nanlab.detect.hunt import hunt
 from nanlab.detect.listen import Listener, listening
 from nanlab.detect.report import Report
-from nanlab.detect.scene import Scene, as_list, named_weights
+from nanlab.detect.scene import Scene, named_weights
 from nanlab.detect.screen import gradients
 from nanlab.detect.values import is_finite
 
@@ -43,8 +43,12 @@ class Replay:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def replay(scene: Scene, step_fn: Callable[[object], object], model: nn.Module | None = None,
-           optimizer: Optimizer | Sequence[Optimizer] | None = None) -> Replay:
+def replay(
+    scene: Scene,
+    step_fn: Callable[[object], object],
+    model: nn.Module | None = None,
+    optimizer: Optimizer | Sequence[Optimizer] | None = None,
+) -> Replay:
     """Runs ``step_fn(batch)`` for the scene's batch (each of its micro-batches in turn) from the scene's weights,
     buffers, optimizer state and random state, under the hunt, compiled code run eagerly.
 
@@ -83,7 +87,9 @@ def _accumulate(step_fn: Callable[[object], object], batch: object) -> object:
 
 
 @contextmanager
-def staged(scene: Scene, model: nn.Module | None, optimizer: Optimizer | Sequence[Optimizer] | None) -> Iterator[list[str]]:
+def staged(
+    scene: Scene, model: nn.Module | None, optimizer: Optimizer | Sequence[Optimizer] | None
+) -> Iterator[list[str]]:
     """Sets the model, its optimizers and the random state to the scene's for the length of a block, then puts all of it
     back, gradients included. Holds a second copy of the weights and the optimizer state meanwhile."""
     params = list(named_weights(model, optimizer).values())

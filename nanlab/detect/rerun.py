@@ -15,11 +15,12 @@ from torch.utils._python_dispatch import _disable_current_modes
 from nanlab.detect import ranks
 from nanlab.detect.buffers import Buffers
 from nanlab.detect.explain import explain
+from nanlab.detect.failure import Failure
 from nanlab.detect.nesting import tensors
 from nanlab.detect.randomness import RandomState, Recorder
 from nanlab.detect.replay import compiled_code, why_not
 from nanlab.detect.report import Report
-from nanlab.detect.sentry import Failure, Sentry
+from nanlab.detect.sentry import Sentry
 from nanlab.detect.tracer import Tracer
 
 
@@ -52,8 +53,14 @@ def _versions(batch: object) -> list[int]:
 class Rerun:
     """One failed step of a guarded loop: the passes through the body that made it, and how to run them again."""
 
-    def __init__(self, sentry: Sentry, model: nn.Module | None, optimizers: Sequence[Optimizer], starts: Sequence[Start],
-                 buffers: Buffers) -> None:
+    def __init__(
+        self,
+        sentry: Sentry,
+        model: nn.Module | None,
+        optimizers: Sequence[Optimizer],
+        starts: Sequence[Start],
+        buffers: Buffers,
+    ) -> None:
         self.sentry, self.model, self.optimizers = sentry, model, list(optimizers)
         self.starts, self.buffers = list(starts), buffers
         self.tracer: Tracer | None = None
@@ -68,22 +75,24 @@ class Rerun:
             failure.restore_settings()
 
     def run(self, failure: Failure) -> Generator[object, None, Report]:
-        """Yields the batches again, under the hunt, and returns the report. Where the eager replay is finite and compiled
-        code is loaded, once more compiled."""
+        """Yields the batches again, under the hunt, and returns the report. Where the eager replay is finite and
+        compiled code is loaded, once more compiled."""
         self.drop(failure)
         found = yield from self.once(failure, hunting=True)
         if found is None and compiled_code():
             again = yield from self.once(failure, hunting=False)
             if again is not None:
                 note = f"Run eagerly, the step is finite; compiled, its {failure.where} is not."
-                found = Report("only-when-compiled", step=failure.step, where=failure.where, sink=failure.where, notes=[note])
+                found = Report(
+                    "only-when-compiled", step=failure.step, where=failure.where, sink=failure.where, notes=[note]
+                )
         if found is None:
             found = self._not_reproduced(failure)
         return ranks.compare(found, self.model)
 
     def once(self, failure: Failure, hunting: bool) -> Generator[object, None, Report | None]:
-        """One replay. Optimizers do not step in it; those that had stepped before the failure are passed over that often,
-        so that what follows them meets the same weights."""
+        """One replay. Optimizers do not step in it; those that had stepped before the failure are passed over that
+        often, so that what follows them meets the same weights."""
         found: list[Report] = []
         made, sentry = dict(failure.made), self.sentry
         with ExitStack() as stack:
@@ -124,7 +133,9 @@ class Rerun:
         return report
 
     def _not_reproduced(self, failure: Failure) -> Report:
-        reasons = [f"not captured: {what}" for start in self.starts for what in start.changed_in_place()] + why_not(None)
+        reasons = [f"not captured: {what}" for start in self.starts for what in start.changed_in_place()] + why_not(
+            None
+        )
         notes = [f"The {failure.where} of step {failure.step} was not finite, and finite when the step ran again."]
         return Report("not-reproduced", step=failure.step, where=failure.where, sink=failure.where,
                       notes=notes + [f"{reason[0].upper()}{reason[1:]}." for reason in reasons])  # fmt: skip
@@ -132,8 +143,8 @@ class Rerun:
 
 @contextmanager
 def _gradients_kept(owners: Sequence[object]) -> Iterator[None]:
-    """Makes ``zero_grad`` do nothing: a body that accumulates by a counter of its own, which an ``enumerate`` around the
-    guard moves on, would clear the gradients in the middle of a replayed accumulation."""
+    """Makes ``zero_grad`` do nothing: a body that accumulates by a counter of its own, which an ``enumerate`` around
+    the guard moves on, would clear the gradients in the middle of a replayed accumulation."""
     held = [one for one in owners if one is not None and "zero_grad" not in vars(one)]
     for one in held:
         vars(one)["zero_grad"] = lambda *args, **kwargs: None
@@ -144,7 +155,7 @@ def _gradients_kept(owners: Sequence[object]) -> Iterator[None]:
             del vars(one)["zero_grad"]
 
 
-class eager_tracer:  # noqa: N801
+class eager_tracer:
     """A tracer with compiled functions run eagerly for as long as it is open."""
 
     def __init__(self, model: nn.Module | None, optimizers: list[Optimizer], batch: object) -> None:
@@ -155,7 +166,9 @@ class eager_tracer:  # noqa: N801
         if compiled_code():
             self._stack.enter_context(torch.compiler.set_stance("force_eager"))
             self._stack.enter_context(warnings.catch_warnings())
-            warnings.filterwarnings("ignore", "Using `torch.compile", UserWarning)  # the tracer's module hooks are meant
+            warnings.filterwarnings(
+                "ignore", "Using `torch.compile", UserWarning
+            )  # the tracer's module hooks are meant
         return self._stack.enter_context(self._tracer)
 
     def __exit__(self, *exc: object) -> None:

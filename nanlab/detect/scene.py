@@ -52,9 +52,17 @@ class Scene:
         return self.batches[-1]
 
     @classmethod
-    def capture(cls, model: nn.Module | None, optimizer: Optimizer | Sequence[Optimizer] | None, batch: object, *,
-                step: int = 0, random: RandomState | None = None, buffers: dict[str, Tensor] | None = None,
-                trajectory: Trajectory | None = None) -> Scene:
+    def capture(
+        cls,
+        model: nn.Module | None,
+        optimizer: Optimizer | Sequence[Optimizer] | None,
+        batch: object,
+        *,
+        step: int = 0,
+        random: RandomState | None = None,
+        buffers: dict[str, Tensor] | None = None,
+        trajectory: Trajectory | None = None,
+    ) -> Scene:
         """The state right now, weights and optimizer state copied to the CPU; call it before a step, or in a ``except
         NonFiniteError``. `random` and `buffers` stand in for the present ones where those have moved on. Costs one
         copy of the weights and of the optimizer state in CPU memory."""
@@ -119,13 +127,19 @@ class Scene:
         _fill(named_buffers(model), self.buffers, "buffers")
         given = as_list(optimizer)
         if given and len(given) != len(self.optimizers):
-            raise SceneError(f"the scene has {len(self.optimizers)} optimizers, {len(given)} were given; give the same ones")
+            raise SceneError(
+                f"the scene has {len(self.optimizers)} optimizers, {len(given)} were given; give the same ones"
+            )
         for one, state in zip(given, self.optimizers, strict=False):
             one.load_state_dict(map_tensors(state, _copy))
         return self.random.restore() if self.random is not None else ["the random state"]
 
-    def replay(self, step_fn: Callable[[object], object], model: nn.Module | None = None,
-               optimizer: Optimizer | Sequence[Optimizer] | None = None) -> Replay:
+    def replay(
+        self,
+        step_fn: Callable[[object], object],
+        model: nn.Module | None = None,
+        optimizer: Optimizer | Sequence[Optimizer] | None = None,
+    ) -> Replay:
         """Runs ``step_fn(batch)`` once more from this scene, under the hunt, and says what came of it: see
         `nanlab.detect.replay.replay`. Weights, buffers, optimizer and random state are put back afterwards."""
         from nanlab.detect.replay import replay
@@ -140,8 +154,12 @@ class Scene:
 
     def __str__(self) -> str:
         kept = sum(t.numel() for t in self.weights.values())
-        lines = [f"scene of step {self.step}: {len(self.batches)} batch(es), {kept:,} weights, {len(self.buffers)} buffers"]
-        return "\n".join([*lines, f"run before it: {self.trajectory}", *(f"not captured: {n}" for n in self.not_captured)])
+        lines = [
+            f"scene of step {self.step}: {len(self.batches)} batch(es), {kept:,} weights, {len(self.buffers)} buffers"
+        ]
+        return "\n".join(
+            [*lines, f"run before it: {self.trajectory}", *(f"not captured: {n}" for n in self.not_captured)]
+        )
 
 
 def as_list(optimizer: Optimizer | Sequence[Optimizer] | None) -> list[Optimizer]:
@@ -188,12 +206,14 @@ def _copy(t: Tensor) -> Tensor:
 
 def _fill(live: dict[str, Tensor], saved: dict[str, Tensor], what: str) -> None:
     if missing := sorted(set(saved) ^ set(live)):
-        raise SceneError(f"the scene's {what} and the model's differ: {', '.join(missing[:5])}; give the model of the scene")
+        raise SceneError(
+            f"the scene's {what} and the model's differ: {', '.join(missing[:5])}; give the model of the scene"
+        )
     with torch.no_grad():
         for name, t in live.items():
             if t.shape != saved[name].shape:
-                raise SceneError(f"{name} is {tuple(saved[name].shape)} in the scene and {tuple(t.shape)} in the model; "
-                                 "give the model of the scene")  # fmt: skip
+                shapes = f"{tuple(saved[name].shape)} in the scene and {tuple(t.shape)} in the model"
+                raise SceneError(f"{name} is {shapes}; give the model of the scene")
             t.copy_(saved[name])
 
 

@@ -71,9 +71,8 @@ def read(path: str | os.PathLike) -> dict[str, object]:
     if not isinstance(data, dict) or MARK not in data:
         raise SceneError(f"{source} is a PyTorch file but no scene; give a file that Scene.save or the guard wrote")
     if data[MARK] != FORMAT:
-        raise SceneError(
-            f"{source} has scene format {data[MARK]!r}, this nanlab reads {FORMAT}; read it with the nanlab that wrote it"
-        )
+        formats = f"scene format {data[MARK]!r}, this nanlab reads {FORMAT}"
+        raise SceneError(f"{source} has {formats}; read it with the nanlab that wrote it")
     return data
 
 
@@ -94,6 +93,8 @@ def _load(source: Path) -> object:
                 raise zipfile.BadZipFile(spoilt)
         return torch.load(source, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise SceneError(f"{source} holds something other than plain data, or is damaged; nothing of it was run") from error
+        raise SceneError(
+            f"{source} holds something other than plain data, or is damaged; nothing of it was run"
+        ) from error
     except Exception as error:  # the reader of a damaged archive raises whatever it trips over
         raise SceneError(f"{source} is truncated or damaged and cannot be read; save the scene again") from error

@@ -74,8 +74,8 @@ def can_spoil(optimizer: Optimizer, gradient_norm: float) -> bool:
 
     False only where arithmetic rules it out: an update rule that is known here, an eps that cannot vanish, moderate
     learning rate and decay, and a gradient whose square is far from overflow. (Centered RMSprop takes the root of a
-    difference that rounding can make negative, so it is never ruled out.) Weights narrower than float32 are the caller's
-    to look for: see `narrow`.
+    difference that rounding can make negative, so it is never ruled out.) Weights narrower than float32 are the
+    caller's to look for: see `narrow`.
     """
     if type(optimizer) not in KNOWN or not gradient_norm <= QUIET_NORM:
         return True

@@ -72,5 +72,3 @@ def _chain(shown: traceback.TracebackException) -> Iterator[traceback.TracebackE
         seen.add(id(part))
         yield part
         todo += [part.__cause__, part.__context__, *(getattr(part, "exceptions", None) or ())]
-
-

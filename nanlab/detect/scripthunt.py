@@ -18,8 +18,8 @@ from nanlab.detect.staging import Staging
 
 @dataclass
 class Outcome:
-    """What a script's run gave: the report, the mode it was found in, the script's own status, and its traceback when it
-    failed by itself."""
+    """What a script's run gave: the report, the mode it was found in, the script's own status, and its traceback when
+    it failed by itself."""
 
     report: Report
     mode: str = ""
@@ -37,14 +37,16 @@ class Outcome:
         return {**self.report.to_json(), "mode": self.mode, "steps": self.steps}
 
 
-def hunt_script(path: Path, args: Sequence[str] = (), *, every_step: bool = False, from_step: int = 0,
-                scene: Scene | None = None) -> Outcome:
-    """Runs the script at `path` once and finds the first non-finite value that reaches a loss, a gradient, the weights or
-    the optimizer state. KeyboardInterrupt passes through.
+def hunt_script(
+    path: Path, args: Sequence[str] = (), *, every_step: bool = False, from_step: int = 0, scene: Scene | None = None
+) -> Outcome:
+    """Runs the script at `path` once and finds the first non-finite value that reaches a loss, a gradient, the weights
+    or the optimizer state. KeyboardInterrupt passes through.
 
-    The script is hunted from its first line. Once two seconds have gone into hunted steps, a few are compared with plain
-    ones, and where a hunted step costs over 1.5 of those the guard takes over, with a stopped copy of the process every
-    ten steps that runs the failing steps again (Linux, CPU). With `scene`, the script's first batch is the scene's.
+    The script is hunted from its first line. Once two seconds have gone into hunted steps, a few are compared with
+    plain ones, and where a hunted step costs over 1.5 of those the guard takes over, with a stopped copy of the
+    process every ten steps that runs the failing steps again (Linux, CPU). With `scene`, the script's first batch is
+    the scene's.
     """
     watch = ScriptWatch(every_step, from_step)
     stage = Staging(scene) if scene is not None else contextlib.nullcontext()
@@ -92,8 +94,8 @@ def _mode(watch: ScriptWatch) -> str:
     if watch.from_step:
         return f"hunted from step {watch.from_step}"
     ratio = watch.pace.ratio
-    if watch.snapshots.taken and watch.pace.decided and watch.pace.mode == "plain":
-        return (f"guarded with {watch.snapshots.taken} snapshots, every {watch.snapshots.every} steps: "
+    if watch.copies.snapshots.taken and watch.pace.decided and watch.pace.mode == "plain":
+        return (f"guarded with {watch.copies.snapshots.taken} snapshots, every {watch.copies.snapshots.every} steps: "
                 f"hunting costs {ratio:.1f} of a plain step")  # fmt: skip
     if watch.why_no_snapshots:
         return f"hunted every step: {watch.why_no_snapshots}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -12,32 +13,31 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import _disable_current_modes
 
+from nanlab.detect.copies import Copies
 from nanlab.detect.explain import explain
+from nanlab.detect.failure import Failure
 from nanlab.detect.firstlook import BadAtStart, first_look
 from nanlab.detect.history import History
 from nanlab.detect.hunt import WRITTEN
 from nanlab.detect.listen import innermost, start, stop
-from nanlab.detect.mending import WAYS, MendWeights, patches, plain_target, read_target
 from nanlab.detect.pace import Pace
 from nanlab.detect.past import LayeredTags
-from nanlab.detect.patch import PatchCalls, PatchOperations
 from nanlab.detect.report import Report
-from nanlab.detect.script import Stopped
 from nanlab.detect.screen import gradients
-from nanlab.detect.sentry import Failure, Sentry
-from nanlab.detect.snapshot import Snapshots, Woken, possible
+from nanlab.detect.script import Stopped
+from nanlab.detect.seams import is_lazy, leaves_of, on_batch, on_zero_grad
+from nanlab.detect.sentry import Sentry
+from nanlab.detect.snapshot import possible
 from nanlab.detect.tracer import Tracer
 from nanlab.detect.values import is_finite
-
-MOST_TO_CONFIRM = 0.1  # share of the time that goes into copies kept only to confirm
-ONE_COPY = 1.0  # seconds: so that a short run has some too
 
 
 class ScriptWatch(Sentry):
     """Context manager around the run of a script. It learns modules and optimizers as they are used. On a failure it
     builds the report, keeps it in `found`, and raises `Stopped` at the script's own line.
 
-    every_step: never give way to the guard. from_step: leave the script alone until that many optimizer steps were made.
+    every_step: never give way to the guard. from_step: leave the script alone until that many optimizer steps were
+    made.
     """
 
     def __init__(self, every_step: bool = False, from_step: int = 0) -> None:
@@ -46,8 +46,7 @@ class ScriptWatch(Sentry):
         self.look_in_backward = self.look_always = True
         self.found: Report | None = None
         self.tracer: Tracer | None = None
-        self.pace, self.snapshots = Pace(), Snapshots()
-        self.woken: Woken | None = None
+        self.pace, self.copies = Pace(), Copies()
         self.why_no_snapshots: str | None = None
         self.backwards = 0
         self._bad_start: BadAtStart | None = None
@@ -56,7 +55,6 @@ class ScriptWatch(Sentry):
         self._known: set[int] = set()
         self._leaves: list[Tensor] = []
         self._pending: Report | None = None
-        self._patch: PatchCalls | PatchOperations | MendWeights | None = None
         self._between = True  # no forward pass since the last step ended
         self._began: float | None = None
         self._undo: list[Callable[[], None]] = []
@@ -68,8 +66,8 @@ class ScriptWatch(Sentry):
         undo.append(register_module_forward_pre_hook(self._before_forward).remove)
         undo.append(register_optimizer_step_pre_hook(self.before_step).remove)
         undo.append(register_optimizer_step_post_hook(self.after_step).remove)
-        undo.append(self._hear_zero_grad())
-        undo.append(self._hear_loader())
+        undo.append(on_zero_grad(self._step_start))
+        undo.append(on_batch(self._batch_came))
         start(self)
         undo.append(lambda: stop(self))
         if self.from_step == 0:
@@ -80,31 +78,7 @@ class ScriptWatch(Sentry):
         self._trace(False)
         while self._undo:
             self._undo.pop()()
-        self.snapshots.drop()
-
-    def _hear_zero_grad(self) -> Callable[[], None]:
-        plain = Optimizer.zero_grad
-
-        def zero_grad(optimizer, *args, **kwargs):
-            self._step_start()
-            return plain(optimizer, *args, **kwargs)
-
-        Optimizer.zero_grad = zero_grad
-        return lambda: setattr(Optimizer, "zero_grad", plain)
-
-    def _hear_loader(self) -> Callable[[], None]:
-        """A batch that a DataLoader hands over is the input of what follows, whatever its collate function did."""
-        from torch.utils.data.dataloader import _BaseDataLoaderIter
-
-        plain = _BaseDataLoaderIter.__next__
-
-        def hand_over(iterator):
-            batch = plain(iterator)
-            self._seal()
-            return batch
-
-        _BaseDataLoaderIter.__next__ = hand_over
-        return lambda: setattr(_BaseDataLoaderIter, "__next__", plain)
+        self.copies.drop()
 
     def _trace(self, on: bool) -> None:
         if on and self.tracer is None:
@@ -132,10 +106,10 @@ class ScriptWatch(Sentry):
         """A module called outside any other for the first time: looks at its weights before they are used."""
         self._known.update(id(m) for m in module.modules())
         self._roots.append(module)
-        self._meet_again(module)
+        self.copies.mend(module)
         index = len(self._roots) - 1
-        self._healthy |= {(index, name) for name, b in module.named_buffers() if not _lazy(module) and is_finite(b)}
-        if self.from_step == 0 and not any(self.history.steps.values()) and not _lazy(module):
+        self._healthy |= {(index, name) for name, b in module.named_buffers() if not is_lazy(module) and is_finite(b)}
+        if self.from_step == 0 and not any(self.history.steps.values()) and not is_lazy(module):
             with _disable_current_modes():
                 bad = first_look(module, [])
             if bad is not None and self.tracer is not None:
@@ -152,11 +126,15 @@ class ScriptWatch(Sentry):
         self._seal()
         if self.tracer is not None:
             self.tracer.losses.clear()
-        if self.woken is not None:
-            if self.step() > self.woken.last_step:
-                self._end_of_copy()
+        if self.copies.woken is not None:
+            self.copies.end_after(self.step())
         elif self.found is None:
             self._choose()
+
+    def _batch_came(self, batch: object) -> object:
+        """A batch that a DataLoader hands over is the input of what follows, whatever its collate function did."""
+        self._seal()
+        return batch
 
     def _seal(self) -> None:
         if self.tracer is not None:
@@ -175,35 +153,18 @@ class ScriptWatch(Sentry):
         if mode == "plain" and (why := possible()):
             self.why_no_snapshots, mode = why, "hunt"
         self._trace(mode == "hunt")
-        if self.snapshots.due(self.step(), self.pace.plain_step) and (mode == "plain" or self._may_copy()):
-            self.woken = self.snapshots.take(self.step())
-            if self.woken is not None:
-                self._wake_up(self.woken)
+        wanted = mode == "plain" or self.copies.cheap(self.pace.spent)
+        if wanted and self.copies.due(self.step(), self.pace.plain_step) and self.copies.take(self.step()):
+            self._woken()
         self._began = time.thread_time()
 
-    def _may_copy(self) -> bool:
-        """While hunting, copies serve to confirm what is found; they may take a tenth of the time."""
-        return possible() is None and self.snapshots.seconds <= MOST_TO_CONFIRM * (self.pace.spent + ONE_COPY)
-
-    def _wake_up(self, woken: Woken) -> None:
+    def _woken(self) -> None:
         """In a copy: hunts, or runs with the operands before a known origin mended."""
-        target = woken.task.get("patch")
-        self._trace(target is None)
         self.failure = self._pending = self._bad_start = None
-        if target is not None:
-            self.look_always = True
-            self._patch = MendWeights() if target["op"] == "external" else patches(target)[woken.task["way"]]
-            self._patch.__enter__()
-            for root in self._roots:
-                self._meet_again(root)
-
-    def _meet_again(self, module: nn.Module) -> None:
-        if isinstance(self._patch, MendWeights) and not _lazy(module):
-            self._patch.mend(module)
-
-    def _end_of_copy(self) -> None:
-        """In a copy that ran past the failing step, or to the end of the script, and met nothing."""
-        self.woken.send({"count": self._patch.count} if self._patch is not None else None)
+        self._trace(self.copies.patch is None)
+        self.look_always = True
+        for root in self._roots:
+            self.copies.mend(root)
 
     # what the looks find
 
@@ -215,7 +176,7 @@ class ScriptWatch(Sentry):
         super().before_backward(losses)
 
     def on_grad(self, outputs: Sequence[Tensor], create_graph: bool) -> None:
-        if self._patch is None:  # a patch differentiates the call that it mends, on its own
+        if self.copies.patch is None:  # a patch differentiates the call that it mends, on its own
             super().on_grad(outputs, create_graph)
 
     def after_backward(self) -> None:
@@ -291,10 +252,10 @@ class ScriptWatch(Sentry):
         self.failure = None
         if self.found is not None:  # the script caught us and went on
             return
-        if self._patch is not None:
-            self.woken.send(None)
+        if self.copies.patch is not None:
+            self.copies.answer(None)
         if self.tracer is None:
-            self._stop(self._replayed(failure))
+            self._stop(self.copies.replayed(failure))
         with _disable_current_modes():
             report = explain(self.tracer, failure.where, failure.tensors, step=failure.step)
             note = self.tracer.tags.note_on(failure.tensors)
@@ -304,41 +265,11 @@ class ScriptWatch(Sentry):
         else:
             self._stop(report)
 
-    def _replayed(self, failure: Failure) -> Report:
-        """The report of the newest snapshot, run again under the hunt to the end of the failing step."""
-        kept = self.snapshots.child
-        data = self.snapshots.wake(failure.step, {})
-        if data is not None:
-            target = data.pop("target")
-            report = Report(**{key: data[key] for key in Report.__dataclass_fields__ if key in data})
-            report.target = read_target(target)
-            report.notes.append(f"Found by the guard at step {failure.step}; the snapshot before step {kept.step} was run "
-                                "again under the hunt: reproduced.")  # fmt: skip
-            return report
-        what = f"the snapshot before step {kept.step} ran again and stayed finite" if kept else "no snapshot was there"
-        verdict = "not-reproduced" if kept else "non-finite"
-        return Report(verdict, step=failure.step, where=failure.where, sink=failure.where,
-                      notes=[f"The guard saw the {failure.where} of step {failure.step} not finite; {what}.",
-                             f"A second run can hunt that step: --from-step {failure.step}."])  # fmt: skip
-
-    def _confirm(self, report: Report) -> None:
-        """Runs the newest snapshot again with the operands before the origin mended; a step that is finite then confirms
-        the origin."""
-        target = plain_target(report.target)
-        if target is None or report.confirmed_by:
-            return
-        for way in range(WAYS):
-            answer = self.snapshots.wake(report.step, {"patch": target, "way": way})
-            if isinstance(answer, dict) and answer.get("count"):
-                report.confirmed_by.append("operand patched")
-                return
-
     def _stop(self, report: Report) -> None:
-        if self.woken is not None:
-            self.woken.send({**report.to_json(), "target": plain_target(report.target)} if self._patch is None else None)
+        self.copies.answer(report)
         if self.found is None:
             self.found = report
-            self._confirm(report)
+            self.copies.confirm(report)
             report.trajectory = self.history.trajectory.to_json()["rows"]
             verdict, evidence = self.history.trajectory.judge()
             report.notes.append(f"The run before it{' was ' + verdict if verdict != 'short' else ''}: {evidence}.")
@@ -346,28 +277,7 @@ class ScriptWatch(Sentry):
 
     def at_end(self) -> None:
         """The script ended: what was waiting for a step that never came, or was only ever read by the script."""
-        import contextlib
-
-        with contextlib.suppress(Stopped):
+        with suppress(Stopped):
             self._raise_pending()
             self._raise_bad_start()
-            if self.woken is not None:
-                self._end_of_copy()
-
-
-def _lazy(module: nn.Module) -> bool:
-    return any(isinstance(p, UninitializedTensorMixin) for p in module.parameters())
-
-
-def leaves_of(losses: Sequence[Tensor]) -> list[Tensor]:
-    """The tensors whose ``.grad`` backward from `losses` will fill."""
-    todo, seen, found = [loss.grad_fn for loss in losses if loss.grad_fn is not None], set(), []
-    while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            found.append(node.variable)
-        todo += [parent for parent, _ in node.next_functions if parent is not None]
-    return found
+            self.copies.end()

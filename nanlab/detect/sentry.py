@@ -1,6 +1,7 @@
-"""Looks at the loss and the gradients of every step before the optimizer moves, and at the weights where it could spoil them.
+"""Looks at loss and gradients before the optimizer moves, and at the weights after a step that could spoil them.
 
-Guard, watch and ``nanlab hunt`` share it. It finds *that* a step went bad and where it showed; why is the replay's affair.
+Guard, watch and ``nanlab hunt`` share it. It finds *that* a step went bad and where it showed; why is the replay's
+affair.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from math import isfinite
 
 import torch
@@ -17,6 +17,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from nanlab.detect.closures import ClosureStep
+from nanlab.detect.failure import Failure, copied
 from nanlab.detect.history import History
 from nanlab.detect.listen import Listener
 from nanlab.detect.screen import can_spoil, gradients, narrow, non_finite, norm, parameters, state_tensors
@@ -25,41 +26,22 @@ SCALE_WARNS, SCALE_FAILS = 1e-2, 1e-5  # as icefall does: a loss scale this smal
 LOOK_EVERY = 16  # steps between looks at the weights where arithmetic rules out that a step spoilt them
 
 
-@dataclass
-class Failure:
-    """What went bad: `where` is ``"loss"``, ``"gradient"``, ``"weights"`` or ``"optimizer_state"``; `step` counts
-    optimizer steps from 0; `spoilt` says that the step was made and the weights are no longer those before it."""
-
-    where: str
-    tensors: list[Tensor]
-    step: int
-    optimizer: Optimizer | None = None
-    spoilt: bool = False
-    notes: list[str] = field(default_factory=list)
-    made: dict[int, int] = field(default_factory=dict)  # id of an optimizer -> its steps earlier in the same pass
-    looks: int = 0  # losses looked at in the pass before the one that failed
-    settings: list[tuple[dict, dict]] = field(default_factory=list)  # each parameter group and its settings then
-
-    def restore_settings(self) -> None:
-        """Learning rates and the like as they were at the failing step, before a scheduler moved on."""
-        for group, then in self.settings:
-            group.update({name: _copied(value) for name, value in then.items()})
-
-
-def _copied(value: object) -> object:
-    return value.clone() if isinstance(value, Tensor) else value
-
-
 class Sentry(Listener):
     """Watches `optimizers` (and every backward call) between `attach` and `detach`.
 
-    A failure is kept in `failure` and handed to `on_failure`. From then on, until `begin`, optimizers stand still: their
-    gradients are hidden from them for the length of ``step``. With `look_in_backward`, gradients are looked at as soon as
-    backward returns, before clipping or an all-reduce can spread what is bad in them. While `replaying`, no step is made.
+    A failure is kept in `failure` and handed to `on_failure`. From then on, until `begin`, optimizers stand still:
+    their gradients are hidden from them for the length of ``step``. With `look_in_backward`, gradients are looked at
+    as soon as backward returns, before clipping or an all-reduce can spread what is bad in them. While `replaying`, no
+    step is made.
     """
 
-    def __init__(self, optimizers: Sequence[Optimizer], history: History, on_failure: Callable[[Failure], None] | None = None,
-                 params: Sequence[Tensor] = ()) -> None:
+    def __init__(
+        self,
+        optimizers: Sequence[Optimizer],
+        history: History,
+        on_failure: Callable[[Failure], None] | None = None,
+        params: Sequence[Tensor] = (),
+    ) -> None:
         self.optimizers = list(optimizers)
         self.history = history
         self.on_failure = on_failure or (lambda failure: None)
@@ -232,7 +214,7 @@ class Sentry(Listener):
         params = self.params(optimizer)
         for where, tensors in (("weights", params), ("optimizer_state", state_tensors(optimizer))):
             tensors = [t.detach() for t in tensors]
-            if not math.isfinite(norm(tensors)) and (bad := non_finite(tensors)):
+            if not isfinite(norm(tensors)) and (bad := non_finite(tensors)):
                 failure = Failure(where, bad, step, optimizer, spoilt=closure is None)
                 self._fail(failure)
                 break
@@ -263,8 +245,8 @@ class Sentry(Listener):
             self._fail(Failure("gradient", bad, max(0, self.step() - 1), notes=[note]))
         elif scale < SCALE_WARNS and not self._warned:
             self._warned = True
-            warnings.warn(f"step {self.step()}: the loss scale fell to {scale:.3g}; gradients are not finite again and "
-                          f"again, and no scale cures that (nanlab stops at {SCALE_FAILS:g})", stacklevel=4)  # fmt: skip
+            said = f"the loss scale fell to {scale:.3g}; gradients are not finite again and again, no scale cures that"
+            warnings.warn(f"step {self.step()}: {said} (nanlab stops at {SCALE_FAILS:g})", stacklevel=4)
 
     # the end of a pass
 
@@ -285,13 +267,13 @@ class Sentry(Listener):
     def look_at_weights(self) -> None:
         """For a loop without an optimizer, which changes its weights by hand."""
         held = [p.detach() for p in self.every_param()]
-        if not math.isfinite(norm(held)) and (bad := non_finite(held)):
+        if not isfinite(norm(held)) and (bad := non_finite(held)):
             self._fail(Failure("weights", bad, self.step(), spoilt=True))
 
     def _fail(self, failure: Failure) -> None:
         self.failure = failure
         failure.made, failure.looks = dict(self.stepped), max(0, self.looks - 1)
-        failure.settings = [(group, {name: _copied(value) for name, value in group.items() if name != "params"})
+        failure.settings = [(group, {name: copied(value) for name, value in group.items() if name != "params"})
                             for one in self.optimizers for group in one.param_groups]  # fmt: skip
         self.on_failure(failure)
 

@@ -1,4 +1,4 @@
-"""Stopped copies of the running process, one kept at a time: it wakes when the step fails and runs it again under the hunt.
+"""Stopped copies of the running process: the newest wakes when a step fails and runs it again under the hunt.
 
 A fork shares its memory with its parent until one of them writes, so a snapshot of everything (Python, files, random
 state, weights) costs the page tables: 7 to 12 ms. Linux, and training on the CPU, only.
@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -47,7 +48,8 @@ def possible() -> str | None:
 
 @dataclass
 class Child:
-    """A stopped copy: its process, the pipe that wakes it, the pipe that it answers through, the step it stands before."""
+    """A stopped copy: its process, the pipe that wakes it, the pipe that it answers through, the step it stands
+    before."""
 
     pid: int
     wake: int
@@ -82,7 +84,8 @@ class Snapshots:
         self.every = EVERY
 
     def due(self, step: int, plain_step: float) -> bool:
-        """Whether a new copy is wanted before `step`. Copies get rarer when they cost more than a twentieth of the time."""
+        """Whether a new copy is wanted before `step`. Copies get rarer when they cost more than a twentieth of the
+        time."""
         if self.taken and plain_step:
             self.every = max(EVERY, int(self.seconds / self.taken / (MOST_OF_TIME * plain_step)))
         return self.child is None or step - self.child.step >= self.every
@@ -112,8 +115,8 @@ class Snapshots:
         return None
 
     def wake(self, last_step: int, task: dict) -> object:
-        """Wakes the copy, lets it run to the end of `last_step` at most, and returns its answer, or None when there is no
-        copy, when it died, or when it took too long; it is then dropped."""
+        """Wakes the copy, lets it run to the end of `last_step` at most, and returns its answer, or None when there is
+        no copy, when it died, or when it took too long; it is then dropped."""
         if self.child is None:
             return None
         try:
@@ -181,8 +184,8 @@ def _silence(keep: int) -> None:
     """Points everything that the copy could write to (streams, open files) at nothing, so that the replay prints and
     logs nothing a second time."""
     null = os.open(os.devnull, os.O_RDWR)
-    for name in os.listdir("/proc/self/fd"):
-        fd = int(name)
+    for entry in list(Path("/proc/self/fd").iterdir()):
+        fd = int(entry.name)
         if fd in (keep, null):
             continue
         with contextlib.suppress(OSError):

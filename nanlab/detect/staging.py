@@ -9,7 +9,12 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from nanlab.detect.scene import Scene, SceneError
+from nanlab.detect.seams import on_batch
 
+OWN_BATCH = (
+    "The script takes its batches from neither a guard nor a DataLoader: its own first batch was used. "
+    "Scene.load(...).replay(step_fn) uses the scene's."
+)
 _staged: list[Staging] = []
 
 
@@ -25,7 +30,7 @@ class Staging:
 
     def __enter__(self) -> Staging:
         self._undo.append(register_module_forward_pre_hook(lambda module, args: self.fill(module)).remove)
-        self._undo.append(_hear_loader(self))
+        self._undo.append(on_batch(self._exchange))
         _staged.append(self)
         return self
 
@@ -34,8 +39,7 @@ class Staging:
         while self._undo:
             self._undo.pop()()
         if self._batches:
-            self.said.append("The script takes its batches from neither a guard nor a DataLoader: its own first batch was "
-                             "used, not the scene's. Scene.load(...).replay(step_fn) uses the scene's.")  # fmt: skip
+            self.said.append(OWN_BATCH)
 
     @property
     def waiting(self) -> bool:
@@ -47,9 +51,9 @@ class Staging:
         batches, self._batches = self._batches, []
         return batches
 
-    def next_batch(self) -> tuple[object] | None:
-        """The scene's next batch, in a tuple, until there is none left."""
-        return (self._batches.pop(0),) if self._batches else None
+    def _exchange(self, own: object) -> object:
+        """The scene's next batch, and the loader's own once there is none left."""
+        return self._batches.pop(0) if self._batches else own
 
     def fill(self, model: nn.Module, optimizers: object = None) -> None:
         """Gives `model` the scene's weights, buffers and random state, once."""
@@ -68,17 +72,3 @@ class Staging:
 def staged() -> Staging | None:
     """The scene that the running script is to begin with, if any."""
     return _staged[-1] if _staged else None
-
-
-def _hear_loader(staging: Staging) -> Callable[[], None]:
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
-
-    plain = _BaseDataLoaderIter.__next__
-
-    def hand_over(iterator):
-        own = plain(iterator)
-        batch = staging.next_batch()
-        return own if batch is None else batch[0]
-
-    _BaseDataLoaderIter.__next__ = hand_over
-    return lambda: setattr(_BaseDataLoaderIter, "__next__", plain)

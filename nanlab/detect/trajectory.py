@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -93,7 +93,9 @@ class Trajectory:
     def table(self, last: int = 8) -> str:
         """The last steps as text, four significant digits; a column in which nothing was recorded is left out."""
         shown = list(self.points)[-last:]
-        wanted = [n for n in ("loss", "gradient_norm", "lr", "scale") if any(not math.isnan(getattr(p, n)) for p in shown)]
+        wanted = [
+            n for n in ("loss", "gradient_norm", "lr", "scale") if any(not math.isnan(getattr(p, n)) for p in shown)
+        ]
         head = f"{'step':>6}" + "".join(f"  {n.replace('_', ' '):>13}" for n in wanted)
         rows = (f"{p.step:>6}" + "".join(f"  {getattr(p, n):>13.4g}" for n in wanted) for p in shown)
         return "\n".join([head, *rows])
@@ -110,22 +112,18 @@ def _climbing(name: str, values: list[float]) -> str | None:
     start = median(values[: max(2, len(values) // 2)])
     end = max(values[-RECENT:])
     factor = end / start if start > 0 else math.inf if end > 0 else 1.0
-    rises = sum(b > a for a, b in _pairs(values)) / (len(values) - 1)
+    rises = sum(b > a for a, b in pairwise(values)) / (len(values) - 1)
     if factor >= GROWTH or (factor >= STEADY_GROWTH and rises >= STEADY):
         return _said(name, values, start, end)
     return None
 
 
 def _explodes(values: list[float]) -> bool:
-    return all(b > a for a, b in _pairs(values)) and values[-1] >= EXPLOSION * values[0]
+    return all(b > a for a, b in pairwise(values)) and values[-1] >= EXPLOSION * values[0]
 
 
 def _said(name: str, values: list[float], start: float, end: float) -> str:
     return f"{name} rose from {start:.4g} to {end:.4g} over the last {len(values)} steps"
-
-
-def _pairs(values: list[float]) -> Iterable[tuple[float, float]]:
-    return zip(values, values[1:], strict=False)
 
 
 def _plain(value: float) -> float | str | None:

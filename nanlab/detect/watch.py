@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 
 from nanlab.detect.buffers import Buffers
 from nanlab.detect.explain import explain
+from nanlab.detect.failure import Failure
 from nanlab.detect.firstlook import first_look
 from nanlab.detect.history import history_of
 from nanlab.detect.listen import start, stop
@@ -26,11 +27,13 @@ from nanlab.detect.randomness import RandomState, Recorder
 from nanlab.detect.report import NonFiniteError, Report
 from nanlab.detect.rerun import eager_tracer
 from nanlab.detect.scene import Scene, as_list
-from nanlab.detect.sentry import Failure, Sentry
+from nanlab.detect.sentry import Sentry
 from nanlab.detect.values import is_finite
 
 CALLS = 8  # forward calls since the last step that are remembered
-BEYOND = "The model's own forward pass is finite on this input: the value is made after it, in the loss or in backward. "
+BEYOND = (
+    "The model's own forward pass is finite on this input: the value is made after it, in the loss or in backward. "
+)
 ELSEWHERE = "guard(loader, model, optimizer) or hunt(step_fn) run the whole step again and see that line."
 
 
@@ -43,14 +46,15 @@ class Call:
     random: RandomState
 
 
-class watch:  # noqa: N801 - used like a function: with watch(model, optimizer)
+class watch:
     """Context manager that looks at loss, gradients and weights as `guard` does, and raises `NonFiniteError` where the
-    program stands: in backward, before the optimizer moves, or in ``optimizer.step`` where the optimizer made the value.
+    program stands: in backward, before the optimizer moves, or in ``optimizer.step`` where the optimizer made the
+    value.
 
     It cannot run the program's step again. It runs the model's forward calls of that step again, under the hunt, with
-    their inputs, random state and buffers; what goes wrong inside the model gets its line, what goes wrong after it only
-    its place. Weights and optimizer state are then those before the step, gradients are None. On leaving the block, or on
-    an exception in it, everything is detached. Entering it looks at weights and optimizer state once.
+    their inputs, random state and buffers; what goes wrong inside the model gets its line, what goes wrong after it
+    only its place. Weights and optimizer state are then those before the step, gradients are None. On leaving the
+    block, or on an exception in it, everything is detached. Entering it looks at weights and optimizer state once.
 
     Memory: the inputs of the model's last calls, until the optimizer steps. Cost: as the guard's.
     """
@@ -105,20 +109,25 @@ class watch:  # noqa: N801 - used like a function: with watch(model, optimizer)
             self.history.batches += 1
 
     def _failed(self, failure: Failure) -> None:
-        if failure.spoilt:
-            report = postmortem(failure, self.model, self.optimizers)
-        else:
-            report = self._replay(failure)
+        spoilt = failure.spoilt
+        report = postmortem(failure, self.model, self.optimizers) if spoilt else self._replay(failure)
         calls = list(self._calls)
         self._detach()
         self._take_back(failure, calls)
         verdict, evidence = self.trajectory.judge()
         report.trajectory = self.trajectory.to_json()["rows"]
-        report.notes += [*failure.notes, f"The run before it{' was ' + verdict if verdict != 'short' else ''}: {evidence}."]
+        report.notes += [
+            *failure.notes,
+            f"The run before it{' was ' + verdict if verdict != 'short' else ''}: {evidence}.",
+        ]
         random = calls[0].random if calls else None
         batch = [call.args for call in calls]
-        scene = Scene.capture(self.model, self.optimizers, batch, step=failure.step, random=random, trajectory=self.trajectory)
-        scene.not_captured.append("the step around the model: what the batch holds is the arguments of its forward calls")
+        scene = Scene.capture(
+            self.model, self.optimizers, batch, step=failure.step, random=random, trajectory=self.trajectory
+        )
+        scene.not_captured.append(
+            "the step around the model: what the batch holds is the arguments of its forward calls"
+        )
         raise NonFiniteError(report, scene)
 
     def _take_back(self, failure: Failure, calls: list[Call]) -> None:
@@ -142,7 +151,9 @@ class watch:  # noqa: N801 - used like a function: with watch(model, optimizer)
             bad = [t for t in tensors(_plain(output)) if not is_finite(t)]
             if bad:
                 return explain(tracer, failure.where, bad, step=failure.step)
-        return Report("non-finite", step=failure.step, where=failure.where, sink=failure.where, notes=[BEYOND + ELSEWHERE])
+        return Report(
+            "non-finite", step=failure.step, where=failure.where, sink=failure.where, notes=[BEYOND + ELSEWHERE]
+        )
 
 
 def _plain(output: object) -> object:

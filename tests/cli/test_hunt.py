@@ -1,4 +1,4 @@
-"""``nanlab hunt`` on unchanged scripts: what it finds, what it says, what it returns, and that the script never notices."""
+"""``nanlab hunt`` on unchanged scripts: what it finds, says and returns, and that the script never notices."""
 
 import json
 import os
@@ -77,7 +77,9 @@ def test_a_finite_run_ends_with_0_and_an_empty_report(hunt):
 
 
 def test_what_is_not_the_tools_goes_to_the_script(hunt):
-    ran = hunt("import sys; print(sys.argv, __name__, __file__)", args=("--epochs", "3", "-v", "--lr=2", "data", "--help"))
+    ran = hunt(
+        "import sys; print(sys.argv, __name__, __file__)", args=("--epochs", "3", "-v", "--lr=2", "data", "--help")
+    )
     assert ran.out == "['script.py', '--epochs', '3', '-v', '--lr=2', 'data', '--help'] __main__ script.py\n"
     ran = hunt("import sys; print(sys.argv[1:])", args=("--", "--every-step"))
     assert ran.out == "['--every-step', '--json', 'out.json']\n"
@@ -277,7 +279,8 @@ def test_masks_and_buffers_that_start_as_nan_are_no_alarm(hunt):
                 super().__init__()
                 self.lin = nn.Linear(4, 4)
                 self.register_buffer("last", torch.full((4,), float("nan")))
-                self.register_buffer("mask", torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), float("-inf")))
+                mask = torch.ones(4, 4).triu(1).bool()
+                self.register_buffer("mask", torch.zeros(4, 4).masked_fill(mask, float("-inf")))
             def forward(self, x):
                 self.last.copy_(x[0])
                 return (torch.softmax(x @ x.T + self.mask, -1) @ self.lin(x) + self.last).sum()

@@ -55,7 +55,8 @@ def test_an_infinity_in_a_buffer_is_suspicious_and_no_fault(run):
 
 
 @pytest.mark.parametrize(
-    ("value", "word"), [(-9999.0, "no-data"), (1e20, "CMIP"), (9.969209968386869e36, "netCDF"), (3.4028234663852886e38, "float32")]
+    ("value", "word"),
+    [(-9999.0, "no-data"), (1e20, "CMIP"), (9.969209968386869e36, "netCDF"), (3.4028234663852886e38, "float32")],
 )
 def test_values_that_stand_for_missing_are_suspicious(value, word):
     found = audit(batch=[torch.tensor([1.0, value, 2.0])])

@@ -1,4 +1,4 @@
-"""The guard in plain loops: it stops before the weights are spoilt, runs the step again, explains, and leaves no trace."""
+"""The guard in plain loops: it stops before the weights are spoilt, explains, and leaves no trace."""
 
 import inspect
 import linecache
@@ -626,3 +626,17 @@ def test_masks_of_minus_infinity_raise_no_alarm():
 def test_an_unknown_reaction_to_failures_is_refused():
     with pytest.raises(ValueError, match="on_failure is 'ignore'"):
         guard([], on_failure="ignore")
+
+
+def test_the_periodic_audit_finds_what_no_step_shows():
+    model, optimizer = small()
+    model.register_buffer("average", torch.zeros(3))
+    with pytest.raises(NonFiniteError, match="Found by the audit") as caught:
+        for number, x in enumerate(guard(batches(30), model, optimizer, audit_every=10)):
+            if number == 12:
+                model.average[1] = float("nan")
+            optimizer.zero_grad()
+            normalised(model, x).backward()
+            optimizer.step()
+    assert caught.value.report.step == 19
+    assert "buffer average" in str(caught.value.report)

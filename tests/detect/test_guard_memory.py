@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,8 +20,7 @@ def tensors_alive() -> int:
 
 def resident() -> int:
     """Bytes of memory that this process occupies."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_thousand_steps_leave_no_more_tensors_and_no_more_memory_than_ten(run)
         if number in (10, STEPS - 1):
             counts.append(tensors_alive())
             sizes.append(resident())
-    assert counts[1] == counts[0]
+    assert counts[1] <= counts[0]
     assert sizes[1] - sizes[0] < 8e6  # a kept graph of one step is 0.1 MB, of a thousand 100 MB
 
 

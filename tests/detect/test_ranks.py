@@ -12,7 +12,7 @@ import torch
 from nanlab.detect import ranks
 from nanlab.detect.report import Report
 
-WORKER = '''
+WORKER = """
 import json, sys
 import torch, torch.distributed as dist
 from torch import nn
@@ -46,7 +46,7 @@ except NonFiniteError as error:
 with open(f"{folder}/{rank}.json", "w") as file:
     json.dump(out, file)
 dist.destroy_process_group()
-'''
+"""
 
 
 @pytest.mark.parametrize(("how", "form"), [("loss", "x/0"), ("gradient", "deriv_of_sqrt_at_0")])

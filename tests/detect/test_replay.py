@@ -91,7 +91,9 @@ def test_float64_cures_an_overflow_and_not_a_0_over_0_and_a_patched_operand_cure
     assert not trial.float64().cured
     assert trial.patched().cured
     assert model[0].weight.dtype == torch.float32
-    large = Experiment(Scene.capture(model, optimizer, torch.full((2, 3), 1e25)), lambda x: model(x).pow(2).mean(), model, optimizer)
+    large = Experiment(
+        Scene.capture(model, optimizer, torch.full((2, 3), 1e25)), lambda x: model(x).pow(2).mean(), model, optimizer
+    )
     assert large.float64().cured
     assert large.scene.batch.dtype == torch.float32
 

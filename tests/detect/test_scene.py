@@ -60,13 +60,15 @@ leaves = (
 )  # fmt: skip
 batches = st.recursive(
     leaves,
-    lambda inner: st.lists(inner, max_size=4)
-    | st.lists(inner, max_size=3).map(tuple)
-    | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=4)
-    | st.dictionaries(st.text(max_size=5), inner, max_size=3).map(OrderedDict)
-    | st.builds(Sample, inner, inner, st.lists(inner, max_size=2))
-    | st.builds(Frozen, inner)
-    | st.builds(Pair, inner, inner),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=4)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3).map(OrderedDict)
+        | st.builds(Sample, inner, inner, st.lists(inner, max_size=2))
+        | st.builds(Frozen, inner)
+        | st.builds(Pair, inner, inner)
+    ),
     max_leaves=12,
 )
 
@@ -193,7 +195,7 @@ def test_a_truncated_scene_is_refused_with_a_clear_word(cut, tmp_path):
     path = tmp_path / "scene.pt"
     whole = _saved(path)
     path.write_bytes(whole[: int(cut * len(whole))])
-    with pytest.raises(SceneError, match="truncated or damaged|is not a scene|is empty"):
+    with pytest.raises(SceneError, match=r"truncated or damaged|is not a scene|is empty"):
         Scene.load(path)
 
 
@@ -278,5 +280,5 @@ def test_a_model_of_another_shape_is_refused_by_name():
     scene = Scene.capture(nn.Linear(3, 2), None, None)
     with pytest.raises(SceneError, match=r"weight is \(2, 3\) in the scene and \(4, 3\) in the model"):
         scene.put_back(nn.Linear(3, 4))
-    with pytest.raises(SceneError, match="the scene's weights and the model's differ: 0.bias"):
+    with pytest.raises(SceneError, match=r"the scene's weights and the model's differ: 0\.bias"):
         scene.put_back(nn.Sequential(nn.Linear(3, 2)))

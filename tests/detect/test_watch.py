@@ -41,7 +41,11 @@ def test_it_detaches_after_a_failure_after_an_exception_and_after_the_block():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def clean():
-        return torch.autograd.backward is plain and not model._forward_pre_hooks and not optimizer._optimizer_step_pre_hooks
+        return (
+            torch.autograd.backward is plain
+            and not model._forward_pre_hooks
+            and not optimizer._optimizer_step_pre_hooks
+        )
 
     with watch(model, optimizer):
         assert not clean()

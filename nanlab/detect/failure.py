@@ -1,0 +1,33 @@
+"""A step that went bad: where it showed, in which tensors, and what the optimizers were set to then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+
+@dataclass
+class Failure:
+    """What went bad: `where` is ``"loss"``, ``"gradient"``, ``"weights"`` or ``"optimizer_state"``; `step` counts
+    optimizer steps from 0; `spoilt` says that the step was made and the weights are no longer those before it."""
+
+    where: str
+    tensors: list[Tensor]
+    step: int
+    optimizer: Optimizer | None = None
+    spoilt: bool = False
+    notes: list[str] = field(default_factory=list)
+    made: dict[int, int] = field(default_factory=dict)  # id of an optimizer -> its steps earlier in the same pass
+    looks: int = 0  # losses looked at in the pass before the one that failed
+    settings: list[tuple[dict, dict]] = field(default_factory=list)  # each parameter group and its settings then
+
+    def restore_settings(self) -> None:
+        """Learning rates and the like as they were at the failing step, before a scheduler moved on."""
+        for group, then in self.settings:
+            group.update({name: copied(value) for name, value in then.items()})
+
+
+def copied(value: object) -> object:
+    return value.clone() if isinstance(value, Tensor) else value
