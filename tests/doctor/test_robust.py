@@ -35,6 +35,8 @@ WORDS = [
     'File "x.py", line 3',
     "Error",
     "1e999",
+    "-9e999/5",
+    "nan/7",
     "-",
     "%|",
     "it/s",

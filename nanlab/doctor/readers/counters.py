@@ -35,6 +35,7 @@ _BRACKETS = re.compile(
 )
 _BRACKET_THEN = re.compile(r"^\s{0,4}\[\s{0,8}(\d{1,7})\]\s{1,8}(\d{1,9})\s")
 _LEADING = re.compile(r"^\s{0,8}[\[(#]?(\d{1,10})[\])]?\s{0,3}(?:/\s{0,3}\d{1,10})?\s{0,4}[:|,)\]\t -]")
+_BARS = {"", "train", "training", "iter", "progress"}  # what stands before the n/total of a training bar
 _OTHER_BAR = re.compile(
     r"download|map[: (]|filter|tokeniz|loading|scanning|caching|generating|saving|fetch|resolv|extract|preprocess"
     r"|cache\b|shards|grouping",
@@ -102,7 +103,7 @@ def _bar(text: str, found: list[Pair], result: Counters) -> None:
     if _OTHER_BAR.search(text[:60]):
         return
     for pair in found:
-        if pair.total and pair.name in {"", "train", "training", "iter", "progress"} and pair.number <= pair.total:
+        if pair.total and pair.name in _BARS and 0 <= pair.number <= pair.total:
             result.whole = pair.number == pair.total
             if not (result.whole and result.epoch is not None):
                 result.step, result.total = int(pair.number), int(pair.total)
