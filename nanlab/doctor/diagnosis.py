@@ -7,6 +7,7 @@ from typing import Any
 
 from nanlab.doctor.ask import ask_for
 from nanlab.doctor.mask import mask
+from nanlab.doctor.onset import validation_onset
 from nanlab.doctor.ranks import Ranks
 from nanlab.doctor.readers import Reader
 from nanlab.doctor.run import Run
@@ -99,13 +100,14 @@ def judge(run: Run) -> Diagnosis:
     chance = scores(evidence)
     answer = verdict(chance) if run.events else "unknown"
     suspects = ranked(evidence, chance, answer) if run.events else ()
-    bad = answer in {"fault", "unknown"} and found.onset is not None
+    first = found.onset or validation_onset(run)
+    bad = answer in {"fault", "unknown"} and first is not None
     return Diagnosis(
         verdict=answer,
         suspects=suspects,
-        first_bad_step=found.onset.step if bad else None,
-        first_bad_kind=found.onset.kind if bad else None,
-        first_bad_line=found.onset.line if bad else None,
+        first_bad_step=first.step if bad else None,
+        first_bad_kind=first.kind if bad else None,
+        first_bad_line=first.line if bad else None,
         ask_for=ask_for(answer, suspects, found),
         lesson=_lesson(answer, suspects),
         ranks=found.ranks,

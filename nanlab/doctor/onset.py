@@ -52,6 +52,13 @@ def _values(run: Run) -> list[Onset]:
     return []
 
 
+def validation_onset(run: Run) -> Onset | None:
+    """The first validation loss that was bad: the first sign of a fault that training never shows."""
+    bad = (p for a in (False, True) for p in run.points("loss", validation=True, average=a) if not p.value.finite)
+    first = min(bad, key=lambda point: point.line, default=None)
+    return first and Onset(first.line, first.event.step, first.value.kind, "validation")
+
+
 def before_the_first_update(run: Run) -> set[int]:
     """Lines of a bar at 0 whose loss is NaN because there is none yet, in a run whose later losses are all finite."""
     points = run.losses()

@@ -60,18 +60,20 @@ def test_the_step_of_the_death_is_found_far_into_a_log():
     assert answer.lines == 300_000
 
 
-def test_memory_does_not_grow_with_the_log():
-    """Four times the lines, the same peak."""
+def test_memory_does_not_grow_with_the_log(monkeypatch):
+    """Four times the lines, the same peak. Few lines are read closely here: tracing makes reading slow."""
+    for name in ("HEAD", "AFTER", "TELLING"):
+        monkeypatch.setattr(f"nanlab.doctor.sieve.{name}", 300)
 
     def peak(lines: int) -> int:
         tracemalloc.start()
-        diagnose(File(blocks(lines, 2000)))
+        diagnose(File(blocks(lines, 500)))
         _, top = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return top
 
     peak(1000)  # tables load once
-    assert peak(240_000) < 1.25 * peak(60_000)
+    assert peak(100_000) < 1.25 * peak(25_000)
 
 
 def test_a_line_of_a_million_characters_is_read_in_part_and_its_nan_is_found():
