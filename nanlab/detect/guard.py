@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
@@ -22,7 +21,7 @@ from nanlab.detect.audit import audit
 from nanlab.detect.buffers import Buffers
 from nanlab.detect.failure import Failure
 from nanlab.detect.firstlook import first_look
-from nanlab.detect.history import history_of
+from nanlab.detect.history import Skipped, history_of, listed
 from nanlab.detect.listen import innermost, listening
 from nanlab.detect.randomness import Recorder
 from nanlab.detect.report import NonFiniteError, Report
@@ -34,17 +33,6 @@ from nanlab.detect.sentry import Sentry
 from nanlab.detect.staging import Staging, staged
 
 MOST_PENDING = 64  # micro-batches of one accumulation that are kept for a replay
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A step that `guard` let pass: its number and where it was not finite."""
-
-    step: int
-    where: str
-
-    def __str__(self) -> str:
-        return f"step {self.step} ({self.where})"
 
 
 class guard:
@@ -68,6 +56,8 @@ class guard:
     several.
     on_failure: ``"raise"``; ``"save"`` writes the scene to `scene` and raises; ``"skip"`` drops the step without a
     replay and counts it in ``skipped``, warns at the end, and raises at one more than `skip_limit`.
+    confirm: once the origin is known, yields the batch up to three times more with its operands mended, and says in
+    ``report.confirmed_by`` whether that made the step finite.
     snapshot_every: keeps a copy of weights and optimizer state from before the last healthy step that is this many
     steps on (off by default: it holds a second copy of both in memory and copies it that often); ``rollback()``
     restores it.
@@ -87,11 +77,13 @@ class guard:
         skip_limit: int = 10,
         audit_every: int = 100,
         snapshot_every: int = 0,
+        confirm: bool = False,
     ) -> None:
         if on_failure not in ("raise", "save", "skip"):
             raise ValueError(f"on_failure is {on_failure!r}; give 'raise', 'save' or 'skip'")
         self.loader, self.model, self.optimizers = loader, model, as_list(optimizer)
         self.on_failure, self.scene_path, self.skip_limit, self.audit_every = on_failure, scene, skip_limit, audit_every
+        self.confirm = confirm
         self.history = history_of(model, self.optimizers)
         self.skipped: list[Skipped] = []
         params = list(model.parameters()) if model is not None else []
@@ -216,6 +208,8 @@ class guard:
             self._pending.clear()
             return
         report = yield from rerun.run(failure)
+        if self.confirm and report.verdict == "non-finite":
+            yield from rerun.confirm(failure, report)
         raise self._error(report, needed[-1], failure, needed)
 
     def _rerun(self, starts: list[Start]) -> Rerun:
@@ -288,9 +282,3 @@ class guard:
             return loss
 
     loss = _Loss()
-
-
-def listed(skipped: Sequence[Skipped]) -> str:
-    """The first few of them as text."""
-    more = f" and {len(skipped) - 5} more" if len(skipped) > 5 else ""
-    return ", ".join(map(str, skipped[:5])) + more

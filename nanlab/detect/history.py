@@ -32,3 +32,20 @@ def history_of(model: nn.Module | None, optimizers: Sequence[Optimizer]) -> Hist
     """The history of these optimizers; a new one for a loop that has neither optimizer nor model."""
     owner = optimizers[0] if optimizers else model
     return _histories.setdefault(owner, History()) if owner is not None else History()
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A step that `guard` let pass: its number and where it was not finite."""
+
+    step: int
+    where: str
+
+    def __str__(self) -> str:
+        return f"step {self.step} ({self.where})"
+
+
+def listed(skipped: Sequence[Skipped]) -> str:
+    """The first few of them as text."""
+    more = f" and {len(skipped) - 5} more" if len(skipped) > 5 else ""
+    return ", ".join(map(str, skipped[:5])) + more

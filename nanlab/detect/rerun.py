@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,9 @@ from nanlab.detect import ranks
 from nanlab.detect.buffers import Buffers
 from nanlab.detect.explain import explain
 from nanlab.detect.failure import Failure
+from nanlab.detect.mending import patches
 from nanlab.detect.nesting import tensors
+from nanlab.detect.patch import Target
 from nanlab.detect.randomness import RandomState, Recorder
 from nanlab.detect.replay import compiled_code, why_not
 from nanlab.detect.report import Report
@@ -90,7 +92,18 @@ class Rerun:
             found = self._not_reproduced(failure)
         return ranks.compare(found, self.model)
 
-    def once(self, failure: Failure, hunting: bool) -> Generator[object, None, Report | None]:
+    def confirm(self, failure: Failure, report: Report) -> Generator[object, None, None]:
+        """Yields the batches again with the operands before the origin mended, in up to three ways; a step that is
+        finite then confirms the origin."""
+        for mode in patches(report.target) if isinstance(report.target, Target) else ():
+            again = yield from self.once(failure, hunting=False, patch=mode)
+            if again is None and mode.count:
+                report.confirmed_by.append("operand patched")
+                return
+
+    def once(
+        self, failure: Failure, hunting: bool, patch: AbstractContextManager | None = None
+    ) -> Generator[object, None, Report | None]:
         """One replay. Optimizers do not step in it; those that had stepped before the failure are passed over that
         often, so that what follows them meets the same weights."""
         found: list[Report] = []
@@ -102,6 +115,9 @@ class Rerun:
                 stack.enter_context(_gradients_kept([*self.optimizers, self.model]))
             if hunting:
                 self.tracer = stack.enter_context(eager_tracer(self.model, self.optimizers, self.starts[-1].batch))
+            if patch is not None:
+                stack.enter_context(patch)
+                sentry.hear_grad = False  # the patch differentiates what it mends
             for start in self.starts:
                 last = start is self.starts[-1]
                 sentry.begin()
@@ -120,6 +136,7 @@ class Rerun:
         self.tracer = None
         self.sentry.begin()
         self.sentry.replaying = self.sentry.look_in_backward = False
+        self.sentry.hear_grad = True
         self.drop(failure)
 
     def _report(self, seen: Failure, failure: Failure, hunting: bool) -> Report:

@@ -163,6 +163,7 @@ class ScriptWatch(Sentry):
         self.failure = self._pending = self._bad_start = None
         self._trace(self.copies.patch is None)
         self.look_always = True
+        self.hear_grad = self.copies.patch is None  # a patch differentiates what it mends
         for root in self._roots:
             self.copies.mend(root)
 
@@ -174,10 +175,6 @@ class ScriptWatch(Sentry):
         if not self.optimizers:
             self._leaves = leaves_of(losses)
         super().before_backward(losses)
-
-    def on_grad(self, outputs: Sequence[Tensor], create_graph: bool) -> None:
-        if self.copies.patch is None:  # a patch differentiates the call that it mends, on its own
-            super().on_grad(outputs, create_graph)
 
     def after_backward(self) -> None:
         self.backwards += 1

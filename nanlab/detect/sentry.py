@@ -46,6 +46,7 @@ class Sentry(Listener):
         self.history = history
         self.on_failure = on_failure or (lambda failure: None)
         self.look_in_backward = self.look_always = self.replaying = False
+        self.hear_grad = True
         self.scaler: GradScaler | None = None
         self._handles: list = []
         self._extra = list(params)
@@ -107,7 +108,7 @@ class Sentry(Listener):
     def on_grad(self, outputs: Sequence[Tensor], create_graph: bool) -> None:
         """A graph that is kept is a penalty in the making, whose value the loss will carry; a scalar that is not is a
         loss of its own."""
-        if not create_graph and len(outputs) == 1 and outputs[0].numel() == 1:
+        if self.hear_grad and not create_graph and len(outputs) == 1 and outputs[0].numel() == 1:
             self.look_at_loss(outputs)
 
     def look_at_loss(self, losses: Iterable[Tensor]) -> None:

@@ -640,3 +640,18 @@ def test_the_periodic_audit_finds_what_no_step_shows():
             optimizer.step()
     assert caught.value.report.step == 19
     assert "buffer average" in str(caught.value.report)
+
+
+def test_the_origin_is_confirmed_by_mending_its_operands_where_that_was_asked_for():
+    model, optimizer = small()
+    passes = 0
+    with pytest.raises(NonFiniteError) as caught:
+        for x in guard(batches(6, bad=3), model, optimizer, confirm=True):
+            passes += 1
+            before = state_of(model, optimizer)
+            optimizer.zero_grad()
+            normalised(model, x).backward()
+            optimizer.step()
+    assert caught.value.report.confirmed_by == ["operand patched"]
+    assert 6 <= passes <= 8
+    assert same(before, state_of(model, optimizer))
