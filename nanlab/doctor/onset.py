@@ -7,6 +7,8 @@ from nanlab.doctor.readers.roles import is_validation
 from nanlab.doctor.run import Point, Run
 from nanlab.doctor.silent import silent_signs
 
+RECOVERED = 3  # finite losses after a bad gradient that show it did no harm
+
 
 @dataclass(frozen=True)
 class Onset:
@@ -27,29 +29,36 @@ def find_onset(run: Run) -> Onset | None:
 
 
 def _values(run: Run) -> list[Onset]:
-    graded, means = grad_is_fault(run), not run.points("loss")
-    unborn = before_the_first_update(run)
-    sound = bool(run.points("loss")) and all(p.value.finite for p in run.points("loss"))  # then a report is a remark
-    bare = means and not run.points("metric") and not run.points("metric", "loss", validation=True)
+    counts = _Counts(run)
     for event in run.events:
         for value in event.values:
-            if value.finite:
-                continue
-            spoilt = means and value.average and value.role == "loss" and not value.validation
-            if event.line in unborn or (value.prose and value.role == "state" and sound):
-                continue
-            if matters(event, value, graded) or spoilt or (bare and value.role == "unnamed" and not event.trace):
+            if not value.finite and counts.bad(event, value):
                 sign = "loss" if value.role == "other" else value.role
-                return [
-                    _spoilt_mean(run, event)
-                    or Onset(
-                        event.line,
-                        _step(run, event, value.prose or value.role in {"state", "unnamed"}),
-                        _kind(event),
-                        sign,
-                    )
-                ]
+                loose = value.prose or value.role in {"state", "unnamed"}  # not part of a step's record
+                return [_spoilt_mean(run, event) or Onset(event.line, _step(run, event, loose), _kind(event), sign)]
     return []
+
+
+class _Counts:
+    """Which bad values count, given the whole run."""
+
+    def __init__(self, run: Run) -> None:
+        losses = run.points("loss")
+        self._unborn = before_the_first_update(run)
+        self._gradients = lasting_gradients(run)
+        self._means_only = not losses
+        self._sound = bool(losses) and all(p.value.finite for p in losses)
+        metrics = run.points("metric") or run.points("metric", "loss", validation=True)
+        self._bare = not losses and not metrics  # nothing has a name: a bad column is a bad loss
+
+    def bad(self, event: Event, value: Value) -> bool:
+        if event.line in self._unborn or (value.prose and value.role == "state" and self._sound):
+            return False  # there is no loss yet; or a remark in a run whose losses are all finite
+        if value.role == "gradient" and not (value.validation or value.average):
+            return event.line in self._gradients
+        spoilt = self._means_only and value.average and value.role == "loss" and not value.validation
+        column = self._bare and value.role == "unnamed" and not event.trace
+        return matters(event, value) or spoilt or column
 
 
 def validation_onset(run: Run) -> Onset | None:
@@ -79,15 +88,29 @@ def _spoilt_mean(run: Run, bad: Event) -> Onset | None:
     return None
 
 
-def matters(event: Event, value: Value, gradients: bool) -> bool:
-    """Whether a bad value harms training."""
+def matters(event: Event, value: Value) -> bool:
+    """Whether a bad value harms training; of gradients only `lasting_gradients` do."""
     if value.validation or value.average:
         return False
-    if value.role == "gradient":
-        return gradients
     if value.role in {"unnamed", "other"}:  # a loss by another name, where the line shows no loss that is finite
         return event.counted and not any(v.role == "loss" for v in event.values)
-    return value.role == "loss" or (value.role == "state" and not event.validation)
+    return value.role in {"loss", "gradient"} or (value.role == "state" and not event.validation)
+
+
+def lasting_gradients(run: Run) -> set[int]:
+    """Lines of bad gradients that no finite one follows before the loss is bad: the others a scaler skipped."""
+    if not grad_is_fault(run):
+        return set()
+    signs = [p.line for p in run.points("loss") if not p.value.finite] + [s.line for s in silent_signs(run)]
+    end = min(signs, default=1 << 60)
+    points = [p for p in run.points("gradient") if p.line <= end]
+    good = max((p.line for p in points if p.value.finite), default=0)
+    healthy = [p.line for p in run.losses() if p.value.finite and p.line < end]
+    bad = {p.line for p in points if not p.value.finite}
+    last = max(bad, default=0)
+    if signs and sum(line > last for line in healthy) >= RECOVERED:
+        return set()
+    return {line for line in bad if line > good} or (set() if signs else bad)
 
 
 def grad_is_fault(run: Run) -> bool:

@@ -40,4 +40,4 @@ def _state(event) -> str:
     values = [v for v in event.values if v.role in {"loss", "gradient"} and not v.validation and not v.average]
     if not values:
         return ""
-    return "bad" if any(not v.finite and matters(event, v, True) for v in values) else "good"
+    return "bad" if any(not v.finite and matters(event, v) for v in values) else "good"

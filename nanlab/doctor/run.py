@@ -33,6 +33,7 @@ class Run:
     hits: list[Hit] = field(default_factory=list)
     lines: int = 0
     _kept: Counter = field(default_factory=Counter)
+    _points: dict = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
         """Takes the next event."""
@@ -58,13 +59,16 @@ class Run:
         return [hit for hit in self.hits if hit.phrase.signal in names]
 
     def points(self, *roles: str, validation: bool = False, average: bool = False) -> list[Point]:
-        """All values of these roles, in order."""
-        return [
-            Point(event, value)
-            for event in self.events
-            for value in event.values
-            if value.role in roles and value.validation == validation and value.average == average
-        ]
+        """All values of these roles, in order. Signatures ask often: the answer is kept until an event is added."""
+        key = (roles, validation, average, len(self.events))
+        if key not in self._points:
+            self._points[key] = [
+                Point(event, value)
+                for event in self.events
+                for value in event.values
+                if value.role in roles and value.validation == validation and value.average == average
+            ]
+        return self._points[key]
 
     def losses(self) -> list[Point]:
         """The training loss over the run: its most frequent name, running means only when there is nothing else."""
