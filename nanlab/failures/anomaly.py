@@ -1,7 +1,7 @@
 """Anomaly mode under observation: what it says about a step, and how often it looks. Taught in lesson 03.
 
 Autograd's anomaly mode keeps the stack of every forward operation and looks for nan in every gradient that a node of
-the backward graph returns. Source: PyTorch documentation, Autograd mechanics, Anomaly detection; torch 2.8 to 2.15.
+the backward graph returns. Source: PyTorch documentation, torch.autograd.detect_anomaly.
 """
 
 import warnings
