@@ -13,7 +13,7 @@ class Unreadable(click.ClickException):
 
 
 @click.command("diagnose")
-@click.argument("log", default="-", metavar="FILE")
+@click.argument("log", default="-", metavar="[FILE]")
 @click.option(
     "--json",
     "json_path",

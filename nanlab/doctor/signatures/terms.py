@@ -19,7 +19,7 @@ _KINDS = (  # what a loss term's name says about the operation in it
     ),
     (re.compile(r"ctc|transducer|rnnt|simple_loss|pruned"), "an alignment loss", {"bad_data": 0.9}),
     (
-        re.compile(r"iou|giou|wh\b|bbox|box|rpn|reg\b|loc"),
+        re.compile(r"iou|giou|wh\b|bbox|box|rpn|reg\b|loc(?:$|[^a-z])"),
         "a box term",
         {"bad_data": 0.5, "log_or_div_of_zero": 0.4, "empty_reduction": 0.3},
     ),
