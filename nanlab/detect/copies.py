@@ -33,14 +33,13 @@ class Copies:
     # in the script
 
     def take(self, step: int) -> bool:
-        """Takes a copy before `step`. True in a copy that was woken, whose patch is then on."""
+        """Takes a copy before `step`. True in a copy that was woken, for which `begin` is then to be called."""
         self.woken = self.snapshots.take(step)
         if self.woken is None:
             return False
         target = self.woken.task.get("patch")
         if target is not None:
             self.patch = MendWeights() if target["op"] == "external" else patches(target)[self.woken.task["way"]]
-            self.patch.__enter__()
         return True
 
     def replayed(self, failure: Failure) -> Report:
@@ -76,6 +75,13 @@ class Copies:
                 return
 
     # in a copy
+
+    def begin(self, roots: list[nn.Module]) -> None:
+        """Puts the patch on, if that is this copy's task. The tracer must be off: modes leave in reverse order."""
+        if self.patch is not None:
+            self.patch.__enter__()
+            for root in roots:
+                self.mend(root)
 
     def mend(self, module: nn.Module) -> None:
         """Mends the weights of `module` where that is this copy's task."""

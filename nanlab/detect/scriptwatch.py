@@ -164,8 +164,7 @@ class ScriptWatch(Sentry):
         self._trace(self.copies.patch is None)
         self.look_always = True
         self.hear_grad = self.copies.patch is None  # a patch differentiates what it mends
-        for root in self._roots:
-            self.copies.mend(root)
+        self.copies.begin(self._roots)
 
     # what the looks find
 

@@ -347,8 +347,10 @@ def test_it_can_wait_for_a_step_and_hunt_from_there(hunt):
 def test_standard_input_still_reaches_the_script_and_folders_are_made_once(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import os\nos.mkdir('made')\nopen('made/log', 'a').write(input('? '))\n" + STEP)
-    ran = run_command(tmp_path, "script.py", given="an answer\n")
+    ran = run_command(tmp_path, "script.py", "--json", "out.json", given="an answer\n")
     assert ran.returncode == 1
+    if sys.platform == "linux":
+        assert json.loads((tmp_path / "out.json").read_text())["confirmed_by"] == ["operand patched"]
     assert (tmp_path / "made" / "log").read_text() == "an answer"
     assert ran.stdout.startswith("? step 0")
 
