@@ -25,7 +25,7 @@ from nanlab.detect.past import LayeredTags
 from nanlab.detect.report import Report
 from nanlab.detect.screen import gradients
 from nanlab.detect.script import Stopped
-from nanlab.detect.seams import is_lazy, leaves_of, on_batch, on_zero_grad
+from nanlab.detect.seams import is_lazy, leaves_of, on_batch, on_optimizer, on_zero_grad
 from nanlab.detect.sentry import Sentry
 from nanlab.detect.snapshot import possible
 from nanlab.detect.tracer import Tracer
@@ -56,6 +56,7 @@ class ScriptWatch(Sentry):
         self._leaves: list[Tensor] = []
         self._pending: Report | None = None
         self._between = True  # no forward pass since the last step ended
+        self._by_hand = True  # no optimizer was made so far: a backward call then stands for a step
         self._began: float | None = None
         self._undo: list[Callable[[], None]] = []
 
@@ -67,6 +68,7 @@ class ScriptWatch(Sentry):
         undo.append(register_optimizer_step_pre_hook(self.before_step).remove)
         undo.append(register_optimizer_step_post_hook(self.after_step).remove)
         undo.append(on_zero_grad(self._step_start))
+        undo.append(on_optimizer(self._optimizer_made))
         undo.append(on_batch(self._batch_came))
         start(self)
         undo.append(lambda: stop(self))
@@ -131,6 +133,9 @@ class ScriptWatch(Sentry):
         elif self.found is None:
             self._choose()
 
+    def _optimizer_made(self) -> None:
+        self._by_hand = False
+
     def _batch_came(self, batch: object) -> object:
         """A batch that a DataLoader hands over is the input of what follows, whatever its collate function did."""
         self._seal()
@@ -178,7 +183,7 @@ class ScriptWatch(Sentry):
     def after_backward(self) -> None:
         self.backwards += 1
         super().after_backward()
-        if not self.optimizers:
+        if self._by_hand:
             self.history.batches += 1
             self._between = True
 

@@ -21,6 +21,18 @@ def on_zero_grad(call: Callable[[], None]) -> Callable[[], None]:
     return lambda: setattr(Optimizer, "zero_grad", plain)
 
 
+def on_optimizer(call: Callable[[], None]) -> Callable[[], None]:
+    """Calls `call` whenever an optimizer is made; returns what ends that."""
+    plain = Optimizer.__init__
+
+    def init(optimizer, *args, **kwargs):
+        call()
+        plain(optimizer, *args, **kwargs)
+
+    Optimizer.__init__ = init
+    return lambda: setattr(Optimizer, "__init__", plain)
+
+
 def on_batch(change: Callable[[object], object]) -> Callable[[], None]:
     """Hands every batch that a DataLoader yields to `change`, and the program what that returns; returns what ends
     it."""

@@ -86,12 +86,13 @@ def test_what_is_not_the_tools_goes_to_the_script(hunt):
 
 
 def test_the_scripts_folder_comes_first_on_the_path_and_everything_is_put_back(hunt, tmp_path):
-    before = (sys.argv, sys.path[:], sys.modules["__main__"], torch.autograd.backward, torch.optim.Optimizer.zero_grad)
+    optim = torch.optim.Optimizer
+    before = (sys.argv, sys.path[:], sys.modules["__main__"], torch.autograd.backward, optim.zero_grad, optim.__init__)
     (tmp_path / "beside.py").write_text("name = 'a module beside it'")
     ran = hunt("import sys, beside; print(beside.name, sys.modules['__main__'].__dict__ is globals())")
     sys.modules.pop("beside")
     assert ran.out == "a module beside it True\n"
-    after = (sys.argv, sys.path[:], sys.modules["__main__"], torch.autograd.backward, torch.optim.Optimizer.zero_grad)
+    after = (sys.argv, sys.path[:], sys.modules["__main__"], torch.autograd.backward, optim.zero_grad, optim.__init__)
     assert before == after
 
 
@@ -254,6 +255,23 @@ def test_a_script_without_module_and_optimizer_counts_its_backward_calls(hunt):
             w.grad = None
     """)
     assert ran.at(3, "loss", "log(0)")
+
+
+def test_micro_batches_of_an_accumulation_are_one_step(hunt):
+    ran = hunt("""
+        import torch
+        torch.manual_seed(0)
+        model = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.Adam(model.parameters())
+        for i in range(12):
+            x = torch.randn(4, 3) * (i not in (2, 9))
+            unit = x / x.norm(dim=1, keepdim=True) if i != 2 else x
+            (model(unit).mean() / 4).backward()
+            if i % 4 == 3:
+                optimizer.step()
+                optimizer.zero_grad()
+    """)
+    assert (ran.status, ran.report["step"]) == (1, 2)
 
 
 def test_a_gradient_that_the_script_mends_itself_is_no_alarm(hunt):
