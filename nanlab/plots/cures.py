@@ -3,7 +3,7 @@
 from nanlab.failures.one_symptom import CAUSES, FIXES, run
 from nanlab.plots.grid import Cell, Grid
 
-SHORT = {"clamp_the_norm": "never below 1e-8", "check_the_file": "check the rows", "count_first": "count first"}
+SHORT = {"clamp_the_norm": "no division by 0", "check_the_file": "check the rows", "count_first": "count first"}
 
 
 def cures() -> Grid:

@@ -47,7 +47,7 @@ def test_a_trainer_that_logs_every_other_step_hides_one_bad_batch_from_every_wor
 
 
 def shown(name):
-    question = next(q for q in questions.in_file("11_read_the_log") if q.id.endswith(name))
+    question = next(q for q in questions.in_file("11") if q.id.endswith(name))
     return question.shows.strip("\n").splitlines()
 
 
