@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from torch import Tensor, nn
+from torch.amp import GradScaler
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parameter import UninitializedTensorMixin
 from torch.optim import Optimizer
@@ -194,19 +195,25 @@ class ScriptWatch(Sentry):
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple | None:
         if innermost() is not self:  # a guard in the script looks after its own steps
             return None
-        if not any(optimizer is one for one in self.optimizers):
-            self.optimizers.append(optimizer)
-            self._first_look_at(optimizer)
+        self._learn(optimizer)
         self._raise_bad_start()
         if self._pending is not None:
             self._raise_pending()
         return super().before_step(optimizer, args, kwargs)
 
-    def _first_look_at(self, optimizer: Optimizer) -> None:
-        """Weights that no module showed, and a state that was loaded."""
+    def _learn(self, optimizer: Optimizer) -> None:
+        """An optimizer's first step: looks at weights that no module showed, and at a state that was loaded."""
+        if any(optimizer is one for one in self.optimizers):
+            return
+        self.optimizers.append(optimizer)
         if self.from_step == 0 and self._bad_start is None:
             with _disable_current_modes():
                 self._bad_start = first_look(None, [optimizer])
+
+    def on_scaler_step(self, scaler: GradScaler, optimizer: Optimizer, stepped: bool) -> None:
+        self._learn(optimizer)
+        self._between = True
+        super().on_scaler_step(scaler, optimizer, stepped)
 
     def after_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
         self._between = True
