@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+# Several tests share the processors: threads of torch that wait for work must not spin. Read when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 LIMIT = 120  # seconds for one test that names no limit of its own
 
 
