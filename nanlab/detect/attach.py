@@ -47,11 +47,16 @@ def _modules(tracer: Tracer, undo: list) -> None:
 def _optimizers(tracer: Tracer, undo: list) -> None:
     def before(optimizer, args, kwargs):
         tracer.saw_optimizer(optimizer)
+        tracer.stepped_at = place_of(user_frame(sys._getframe(1))[0])
+        tracer.hushed = False
         if tracer.on_optimizer is not None:
             tracer.on_optimizer(optimizer)
         tracer.optimizing += 1
+        if tracer.hushed and len(args) < 2 and "closure" not in kwargs:  # a closure would run forward in the step
+            tracer.quiet.begin()
 
     def after(optimizer, args, kwargs):
+        tracer.quiet.end()
         tracer.optimizing = max(0, tracer.optimizing - 1)
         tracer.step += 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +10,9 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from nanlab.detect import screen
 from nanlab.detect.explain import explain
+from nanlab.detect.quiet import aside, harmless
 from nanlab.detect.report import Report
 from nanlab.detect.sources import Sources
 from nanlab.detect.tracer import Tracer
@@ -44,7 +47,7 @@ def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimize
 
     restore = keep(model, optimizer, batch) if confirm else None
     tracer = Tracer(model, optimizer, batch)
-    tracer.watch_readers([t for kind, _, t in tracer.sources.everything() if kind == "parameter" and not is_finite(t)])
+    tracer.watch_readers([p for p in tracer.sources.parameters() if not is_finite(p)])
     try:
         with eager(), tracer:
             follow(step_fn, tracer)
@@ -66,19 +69,29 @@ def watched_step(step_fn: Callable[[], object], sources: Sources) -> None:
 
 def follow(step_fn: Callable[[], object], tracer: Tracer) -> None:
     """Runs ``step_fn()`` under an open tracer; raises `Stop` as soon as loss, gradients or weights are bad."""
+    watched = []  # optimizer steps that could have made a bad value
     tracer.on_backward = lambda losses: _check("loss", losses)
-    tracer.on_optimizer = lambda optimizer: _check("gradient", gradients(tracer))
-    healthy = {name for kind, name, t in tracer.sources.everything() if kind == "buffer" and is_finite(t)}
+    tracer.on_optimizer = lambda optimizer: watched.append(not _before_optimizer(tracer, optimizer))
+    with aside():
+        healthy = {name for kind, name, t in tracer.sources.everything() if kind == "buffer" and is_finite(t)}
     loss = step_fn()
     if isinstance(loss, Tensor):
         _check("loss", [loss])
         if not tracer.losses and loss.requires_grad:
             loss.sum().backward()
-    if not tracer.step:
-        _check("gradient", gradients(tracer))
-    for kind, sink in (("parameter", "weights"), ("state", "optimizer_state")):
-        _check(sink, [t for k, _, t in tracer.sources.everything() if k == kind])
-    _check("buffer", [t for kind, name, t in tracer.sources.everything() if kind == "buffer" and name in healthy])
+    with aside():
+        if not tracer.step:
+            _check("gradient", gradients(tracer))
+        _after_step(tracer, any(watched))
+        _check("buffer", [t for kind, name, t in tracer.sources.everything() if kind == "buffer" and name in healthy])
+
+
+def _after_step(tracer: Tracer, watched: bool) -> None:
+    """Looks at the weights, and at the optimizer state before them where it can be at fault."""
+    params = tracer.sources.parameters()
+    if watched or not all(map(is_finite, params)):
+        _check("optimizer_state", [t for one in tracer.sources.optimizers for t in screen.state_tensors(one)])
+        _check("weights", params)
 
 
 @contextmanager
@@ -91,12 +104,24 @@ def eager() -> Iterator[None]:
         yield
 
 
+def _before_optimizer(tracer: Tracer, optimizer: object) -> bool:
+    """Looks at the gradients, and has the optimizer's arithmetic watched only where that could make a bad value of
+    them. Returns whether it cannot."""
+    with aside():
+        size = screen.norm(gradients(tracer))
+        if not math.isfinite(size):
+            _check("gradient", gradients(tracer))
+        tracer.hushed = harmless(optimizer, size)
+    return tracer.hushed
+
+
 def gradients(tracer: Tracer) -> list[Tensor]:
     """Every gradient that the tracer's model and optimizers hold."""
-    return [t for kind, _, t in tracer.sources.everything() if kind == "grad"]
+    return [p.grad for p in tracer.sources.parameters() if p.grad is not None]
 
 
 def _check(sink: str, tensors: list[Tensor]) -> None:
-    bad = [t for t in tensors if not is_finite(t)]
+    with aside():
+        bad = [t for t in tensors if not is_finite(t)]
     if bad:
         raise Stop(sink, bad)

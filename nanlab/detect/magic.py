@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from html import escape
 
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
 
 from nanlab.detect.explain import explain
 from nanlab.detect.hunt import eager, gradients
+from nanlab.detect.quiet import aside
 from nanlab.detect.report import Report
 from nanlab.detect.sources import named_leaves
 from nanlab.detect.tracer import Tracer
@@ -62,7 +62,7 @@ def execute(shell, cell: str, name: str) -> object:
         return None
     value = eval(compile(ast.Expression(last.value), name, "eval"), shell.user_ns)
     if not shell.transform_cell(cell).rstrip().endswith(";"):
-        with _disable_current_modes():
+        with aside():
             sys.displayhook(value)
     return value
 
@@ -80,7 +80,7 @@ class CellHunt:
         """Reports on the first of `tensors` that are not finite, and stops recording."""
         if self.report is not None:
             return
-        with _disable_current_modes():
+        with aside():
             bad = [t for t in tensors if not is_finite(t)]
             if bad:
                 self.report = explain(self.tracer, sink, bad, step=self.tracer.step)
@@ -97,7 +97,7 @@ class CellHunt:
             if self.report is not None and self.report.form in WRITTEN:
                 self.report = None
         if self.report is None and isinstance(result, float) and result - result != 0 and self.tracer.last_scalar:
-            with _disable_current_modes():
+            with aside():
                 self.report = explain(self.tracer, "result", [self.tracer.last_scalar], step=self.tracer.step)
 
     def leaf_gradients(self) -> list[Tensor]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 from nanlab.detect import underflow
 from nanlab.detect.labels import Label, label_nodes, place_of, spot_of, user_frame
 from nanlab.detect.record import record, scalar_read
-from nanlab.detect.values import is_finite, is_numeric
+from nanlab.detect.values import WIDE, is_finite, is_numeric
 
 if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
@@ -29,7 +29,7 @@ RELABEL = {"set_", "resize_", "resize_as_", "_unsafe_view", "alias", "_reshape_a
 STATISTICS = ("running_mean", "running_var")
 BATCH_NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm")
 UNDECLARED = dict.fromkeys(BATCH_NORMS, STATISTICS)  # written, though the schema does not say so
-_plans: dict[object, tuple] = {}
+_plans: dict[object, Plan] = {}
 
 
 class Functions(TorchFunctionMode):
@@ -98,17 +98,17 @@ class Operations(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         tracer = self.tracer
-        if tracer.muted:
+        if tracer.muted or tracer.quiet.looking_away:
             return func(*args, **kwargs)
         tracer.number += 1
-        skip, mutated, shrinks = _plans.get(func) or _plan(func)
+        plan = _plans.get(func) or _plan(func)
         if tracer.unread:
             tracer.note_readers(args)
-        if skip:
+        if plan.skip or (plan.gentle and _is_gentle(args)):
             return func(*args, **kwargs)
         if func is SCALAR and not is_finite(args[0]):
             scalar_read(tracer, args[0])
-        written = _written(mutated, args, kwargs) if mutated else []
+        written = _written(plan.mutated, args, kwargs) if plan.mutated else []
         before = {id(t): t.detach().clone() for t in written if is_numeric(t) and t.numel() <= SMALL}
         result = func(*args, **kwargs)
         outputs = [result] if isinstance(result, Tensor) else _tensors(result)
@@ -125,8 +125,8 @@ class Operations(TorchDispatchMode):
             record(tracer, func, args, kwargs, outputs, before, written)
         elif isinstance(result, Tensor):
             tracer.recent.note(result, func, tracer.stack)
-            if shrinks:
-                underflow.watch(tracer, shrinks, args, result)
+            if plan.shrinks:
+                underflow.watch(tracer, plan.shrinks, args, result)
         return result
 
 
@@ -134,8 +134,17 @@ def _tensors(tree: object) -> list[Tensor]:
     return [t for t in tree_leaves(tree) if isinstance(t, Tensor)]
 
 
-def _plan(func) -> tuple[bool, tuple[tuple[int, str], ...], str]:
-    """Whether `func` makes no new values, the arguments that it writes to, and its name if it can round to zero."""
+class Plan(NamedTuple):
+    """What is known of an operation before it runs: whether it makes no new values, the arguments that it writes to
+    (position and name), its name if it can round to zero, and whether it can do no harm with a small number."""
+
+    skip: bool
+    mutated: tuple[tuple[int, str], ...]
+    shrinks: str
+    gentle: bool
+
+
+def _plan(func) -> Plan:
     base = func.__name__.split(".")[0]
     schema = getattr(func, "_schema", None)
     skip = (bool(getattr(func, "is_view", False)) and base != "lift_fresh") or base in RELABEL
@@ -145,8 +154,14 @@ def _plan(func) -> tuple[bool, tuple[tuple[int, str], ...], str]:
                    for a in schema.arguments)  # fmt: skip
         mutated = tuple((i, a.name) for i, (a, w) in enumerate(zip(schema.arguments, written, strict=True)) if w)
     shrinks = base if base in underflow.WATCHED or base in underflow.EPSILON else ""
-    _plans[func] = (skip, mutated, shrinks)
-    return _plans[func]
+    plan = _plans[func] = Plan(skip, mutated, shrinks, base in ("mul_", "add_", "sub_"))
+    return plan
+
+
+def _is_gentle(args: tuple) -> bool:
+    """Whether an in-place product or sum is with a number of magnitude 1 at most, as optimizers make by the dozen: no
+    value can turn bad in it, and what was bad keeps its tag."""
+    return len(args) == 2 and type(args[1]) is float and abs(args[1]) <= 1.0 and args[0].dtype in WIDE
 
 
 def _written(mutated, args, kwargs) -> list[Tensor]:

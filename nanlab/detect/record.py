@@ -156,7 +156,7 @@ def external(tracer: Tracer, t: Tensor, counts: Counts) -> Event:
     event = Event(
         number=tracer.number, op="external", phase="", step=tracer.step, counts=counts, shape=tuple(t.shape),
         dtype=t.dtype, place=None, module=None, call=None, node=None, kind="external", source=name, source_kind=kind,
-        reader=tracer.readers.get(storage_key(t)),
+        reader=tracer.readers.get(storage_key(t)) or ((tracer.stepped_at, None) if kind == "state" else None),
     )  # fmt: skip
     tracer.tags.wrote(t, event)
     return event

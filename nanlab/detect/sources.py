@@ -46,6 +46,13 @@ class Sources:
             if not any(one is o for o in self.optimizers):
                 self.optimizers.append(one)
 
+    def parameters(self) -> list[Tensor]:
+        """The parameters of the models and the optimizers, each once."""
+        roots = [self.model] if self.model is not None else self.modules
+        held = [p for root in roots for p in root.parameters()]
+        held += [p for one in self.optimizers for group in one.param_groups for p in group["params"]]
+        return list({id(p): p for p in held}.values())
+
     def name(self, t: Tensor) -> tuple[str, str]:
         """``(kind, name)`` of the tensor whose storage `t` shares; kind is parameter, buffer, state, grad, batch or
         unknown."""

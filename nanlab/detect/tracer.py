@@ -16,6 +16,7 @@ from nanlab.detect.attach import attach
 from nanlab.detect.labels import Label, ModulePaths, Place, place_of, user_frame
 from nanlab.detect.modes import Functions, Operations, keep_on_in_backward
 from nanlab.detect.provenance import Event, Tags, storage_key
+from nanlab.detect.quiet import Quiet
 from nanlab.detect.recent import Recent
 from nanlab.detect.record import external
 from nanlab.detect.sources import Sources
@@ -43,6 +44,8 @@ class Tracer:
         self.step = 0  # optimizer steps that ended
         self.losses: list[Tensor] = []
         self.muted = False  # set to True, nothing more is recorded
+        self.quiet = Quiet()
+        self.hushed = False  # whether the next optimizer step needs no watching; set by on_optimizer
         self.on_backward: Callable[[list[Tensor]], None] | None = None
         self.on_optimizer: Callable[[object], None] | None = None
         self.patch: Callable[..., object] | None = None
@@ -51,6 +54,7 @@ class Tracer:
         self.scalar_roots: dict[int, int] = {}  # root modules that return a number -> the last operation in a submodule
         self.last_inner = 0
         self.callers: list = []  # the user's frames that called the backward engine
+        self.stepped_at: Place | None = None  # the line that last called an optimizer
         self.optimizing = 0
         self.last_scalar: Event | None = None
         self.recent = Recent()
@@ -81,6 +85,7 @@ class Tracer:
             self._undo.append(lambda mode=mode: mode.__exit__(None, None, None))
 
     def _detach(self) -> None:
+        self.quiet.end()
         while self._undo:
             self._undo.pop()()
         self.stack.clear()
