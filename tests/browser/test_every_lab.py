@@ -1,0 +1,77 @@
+"""Every control of every lab, by keyboard alone, in a real JupyterLab. A new lab is tested by being exported."""
+
+import nbformat
+import pytest
+from playwright.sync_api import Locator, expect
+
+from nanlab import labs
+from nanlab.labs import Choice, Lab
+
+LABS = [kind for name in labs.__all__ if issubclass(kind := getattr(labs, name), Lab) and kind is not Lab]
+CONTROLS = [(kind, control) for kind in LABS for control in kind.controls]
+
+each_control = pytest.mark.parametrize(
+    ("kind", "control"), CONTROLS, ids=[f"{kind.__name__}-{control.name}" for kind, control in CONTROLS]
+)
+
+
+@pytest.fixture(scope="module")
+def shown(jupyter, open_notebook):
+    """A notebook with each lab in a cell of its own, run from top to bottom."""
+    cells = [nbformat.v4.new_code_cell("from nanlab import labs", id="imports")]
+    cells += [nbformat.v4.new_code_cell(f"labs.{kind.__name__}()", id=kind.__name__) for kind in LABS]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, jupyter.root / "labs.ipynb")
+    opened = open_notebook("labs.ipynb")
+    opened.run_all()
+    return opened
+
+
+@each_control
+def test_a_control_changes_what_the_lab_shows(kind, control, shown):
+    """One of its other values must change the picture, the sentence or the table under it."""
+    lab = shown.output(kind.__name__)
+    seen = {_looks(lab)}
+    for change in _choices(shown, lab, control) if isinstance(control, Choice) else _numbers(shown, lab, control):
+        change()
+        shown.page.wait_for_timeout(400)
+        seen.add(_looks(lab))
+    assert len(seen) > 1, f"nothing that {control.label!r} offers changes the lab"
+
+
+def _looks(lab: Locator) -> str:
+    return "".join(part.inner_html() for part in lab.locator("svg[role=img], .nanlab-sentence, table").all())
+
+
+def _choices(shown, lab: Locator, control: Choice):
+    chosen = lab.get_by_role("combobox", name=control.label, exact=True)
+    start = [value for _, value in control.pairs].index(control.value)
+    places = [*range(len(control.pairs)), start]  # back to where it was, for the control that comes next
+    return [lambda place=place: _choose(shown.page, chosen, place) for place in places]
+
+
+def _choose(page, chosen: Locator, place: int) -> None:
+    """Space opens the list, arrows move in it, Enter takes; a busy machine may be slow to open it."""
+    for _ in range(5):
+        chosen.focus()
+        steps = place - chosen.evaluate("list => list.selectedIndex")
+        for key in ("Space", *[("ArrowDown" if steps > 0 else "ArrowUp")] * abs(steps), "Enter"):
+            page.keyboard.press(key)
+            page.wait_for_timeout(120)
+        if chosen.evaluate("list => list.selectedIndex") == place:
+            return
+    raise AssertionError(f"entry {place} could not be chosen by keyboard")
+
+
+def _numbers(shown, lab: Locator, control):
+    field = lab.get_by_role("textbox", name=control.label, exact=True)
+    values = [control.step(control.value, up=True), control.step(control.value, up=False), control.value]
+    return [lambda value=value: _type(shown.page, field, value) for value in values]
+
+
+def _type(page, field: Locator, value: float) -> None:
+    field.focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type(f"{value:g}")
+    expect(field).to_have_value(f"{value:g}")
