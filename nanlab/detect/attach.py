@@ -12,7 +12,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
-from nanlab.detect.labels import Label, label_nodes, place_of, spot_of, user_frame
+from nanlab.detect.labels import Label, label_nodes, module_at, place_of, spot_of, user_frame
 
 if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
@@ -37,11 +37,17 @@ def _modules(tracer: Tracer, undo: list) -> None:
             pass  # a module whose forward raised, and was caught, left no other trace
         if tracer.modules:
             tracer.last_inner = tracer.number
-        elif isinstance(output, Tensor) and output.dim() == 0:
-            tracer.scalar_roots[id(module)] = tracer.last_inner
+        elif _holds_a_loss(output):
+            tracer.loss_spans.append((module, tracer.last_inner, tracer.number))
 
     undo.append(register_module_forward_pre_hook(enter).remove)
     undo.append(register_module_forward_hook(leave, always_call=True).remove)
+
+
+def _holds_a_loss(output: object) -> bool:
+    """Whether a model's output is, or has in it, a single number with a graph."""
+    parts = output.values() if isinstance(output, dict) else output if isinstance(output, list | tuple) else [output]
+    return any(isinstance(t, Tensor) and t.dim() == 0 and t.grad_fn is not None for t in parts)
 
 
 def _optimizers(tracer: Tracer, undo: list) -> None:
@@ -82,7 +88,7 @@ def _custom_functions(tracer: Tracer, undo: list) -> None:
 
     def apply(cls, *args, **kwargs):
         frame, _ = user_frame(sys._getframe(1))
-        module = tracer.modules[-1] if tracer.modules else None
+        module = module_at(frame, tracer.modules)
         tracer.calls += 1
         label = Label(cls.__name__, place_of(frame), module, tracer.calls, tracer.number + 1,
                       spot_of(frame))

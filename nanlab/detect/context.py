@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
 
 STATE = {"parameter": "weights", "buffer": "weights", "state": "optimizer_state", "grad": "gradient"}
+LOSS_WORDS = ("loss", "nll", "elbo", "penalty", "objective", "criterion")
 CARRIERS = {"where", "masked_fill", "full", "fill", "scalar_tensor", "copy"}  # they place values that others made
 ALIASES = {"native_layer_norm": "layer_norm", "native_batch_norm": "batch_norm", "native_group_norm": "group_norm",
            "nll_loss_forward": "nll_loss", "nll_loss2d_forward": "nll_loss", "_to_copy": "to", "div_": "div",
@@ -36,12 +37,14 @@ def where(tracer: Tracer, origin: Origin, found: Slice, sink: str) -> str:
 
 
 def _in_model(tracer: Tracer, event: Event) -> bool:
-    """Whether `event` ran in the model proper: in one of its modules, but neither in a loss module nor in the last
-    lines of a root whose forward returns the loss itself."""
+    """Whether `event` ran in the model proper: in one of its modules, but neither in a loss module or method nor in the
+    last lines of a root whose forward returns the loss itself."""
     module = event.module
     if not isinstance(module, nn.Module) or not tracer.paths.inside(module) or is_loss(module):
         return False
-    return not (id(module) in tracer.scalar_roots and event.number > tracer.scalar_roots[id(module)])
+    if event.place is not None and any(word in event.place.function.lower() for word in LOSS_WORDS):
+        return False
+    return not any(module is m and start < event.number <= end for m, start, end in tracer.loss_spans)
 
 
 def is_loss(module: nn.Module) -> bool:

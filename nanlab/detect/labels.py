@@ -133,6 +133,17 @@ def label_nodes(outputs: list[Tensor], inputs: list[Tensor], label: Label, limit
         todo.extend(next_node for next_node, _ in node.next_functions)
 
 
+def module_at(frame: FrameType | None, called: list[nn.Module]) -> nn.Module | None:
+    """The module whose code `frame` runs: the last of those being called, or the ``self`` of another method, such as
+    ``encode``, that the program calls by name."""
+    code = frame.f_code if frame is not None else None
+    if code is not None and code.co_name != "forward" and code.co_argcount and code.co_varnames[0] == "self":
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, nn.Module):
+            return owner
+    return called[-1] if called else None
+
+
 class ModulePaths:
     """Names modules by their path from the root (``"encoder.norm"``; ``""`` is the root itself)."""
 

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nanlab.detect import underflow
-from nanlab.detect.labels import Label, label_nodes, place_of, spot_of, user_frame
+from nanlab.detect.labels import Label, label_nodes, module_at, place_of, spot_of, user_frame
 from nanlab.detect.record import record, scalar_read
 from nanlab.detect.values import WIDE, is_finite, is_numeric
 
@@ -47,7 +47,7 @@ class Functions(TorchFunctionMode):
             return func(*args, **kwargs)  # attributes, and torch.optim's own arithmetic, need no label
         frame, _ = user_frame(sys._getframe(1))
         tracer.calls += 1
-        module = tracer.modules[-1] if tracer.modules else None
+        module = module_at(frame, tracer.modules)
         label = Label(name, place_of(frame), module, tracer.calls, tracer.number + 1,
                       spot_of(frame))
         tracer.stack.append(label)

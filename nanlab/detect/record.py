@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from nanlab.detect import forms, underflow
-from nanlab.detect.labels import KEY, in_hook, place_of, recomputing, spot_of, user_frame
+from nanlab.detect.labels import KEY, in_hook, module_at, place_of, recomputing, spot_of, user_frame
 from nanlab.detect.provenance import Event, Parent, storage_key
 from nanlab.detect.values import Counts, bad_mask, count, is_numeric
 
@@ -68,7 +68,7 @@ def scalar_read(tracer: Tracer, t: Tensor) -> None:
 def _event(tracer: Tracer, func, out: Tensor, counts: Counts, parents: list[Parent]) -> Event:
     node = torch._C._current_autograd_node()
     frame, optim = user_frame(sys._getframe(2))
-    place, spot, module = place_of(frame), spot_of(frame), tracer.modules[-1] if tracer.modules else None
+    place, spot, module = place_of(frame), spot_of(frame), module_at(frame, tracer.modules)
     call = tracer.stack[-1] if tracer.stack else None
     phase = "optimizer" if tracer.optimizing and optim else "forward"
     if node is not None and not (recomputing(frame) and torch.is_grad_enabled()):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from nanlab.detect.attach import attach
-from nanlab.detect.labels import Label, ModulePaths, Place, place_of, user_frame
+from nanlab.detect.labels import Label, ModulePaths, Place, module_at, place_of, user_frame
 from nanlab.detect.modes import Functions, Operations, keep_on_in_backward
 from nanlab.detect.provenance import Event, Tags, storage_key
 from nanlab.detect.quiet import Quiet
@@ -51,7 +51,7 @@ class Tracer:
         self.patch: Callable[..., object] | None = None
         self.stack: list[Label] = []
         self.modules: list[nn.Module] = []
-        self.scalar_roots: dict[int, int] = {}  # root modules that return a number -> the last operation in a submodule
+        self.loss_spans: list[tuple[nn.Module, int, int]] = []  # a root that returns a loss, and its last lines
         self.last_inner = 0
         self.callers: list = []  # the user's frames that called the backward engine
         self.stepped_at: Place | None = None  # the line that last called an optimizer
@@ -102,7 +102,7 @@ class Tracer:
             if isinstance(t, Tensor) and (key := storage_key(t)) in self.unread and not self.optimizing:
                 self.unread.discard(key)
                 frame, _ = user_frame(sys._getframe(1))
-                self.readers[key] = (place_of(frame), self.modules[-1] if self.modules else None)
+                self.readers[key] = (place_of(frame), module_at(frame, self.modules))
 
     def external(self, t: Tensor, counts: Counts) -> Event:
         """The event that stands for a bad tensor that no watched operation made."""

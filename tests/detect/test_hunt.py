@@ -326,3 +326,37 @@ def test_minus_infinity_in_a_batch_is_a_mask_for_a_softmax_and_bad_data_for_a_la
     logs = torch.tensor([[0.0, -INF, 1.0, 2.0]])
     data = hunt(lambda: model(logs + 0.5).mean(), model, batch=logs)
     assert (data.where, data.form, data.op) == ("input", "inf_in", "inf in batch")
+
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def encode(self, x):
+        h = self.fc(x) * 0
+        return h / h
+
+    def loss(self, x):
+        h = self.fc(x) * 0
+        return (h / h).mean()
+
+    def forward(self, x, target=None):
+        h = self.fc(x)
+        if target is None:
+            return h
+        log_h = torch.log(h * 0)
+        return {"loss": (log_h - target).pow(2).mean(), "logits": h}
+
+
+def test_a_method_called_by_name_belongs_to_its_module_and_a_loss_method_to_the_loss():
+    model = nn.ModuleDict({"coder": Coder()})
+    encoded = hunt(lambda: model["coder"].encode(torch.ones(2, 4)).mean(), model)
+    assert (encoded.where, encoded.module) == ("forward", "coder")
+    assert hunt(lambda: model["coder"].loss(torch.ones(2, 4)), model).where == "loss"
+
+
+def test_a_model_that_returns_its_loss_among_other_things_made_it_in_the_loss():
+    model = Coder()
+    report = hunt(lambda: model(torch.ones(2, 4), torch.ones(2, 4))["loss"], model)
+    assert (report.where, report.form, report.module) == ("loss", "log(0)", "")
