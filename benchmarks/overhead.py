@@ -36,13 +36,15 @@ SEED = 0
 
 @dataclass
 class Case:
-    """A model, its batch and its loss; `steps` are run per way and round."""
+    """A model, its batch and its loss; `steps` are run per way and turn, `turns` times a round: short turns, so that
+    all ways meet the same moods of the machine."""
 
     name: str
     model: nn.Module
     batch: tuple[Tensor, Tensor]
     loss: Callable[[Tensor, Tensor], Tensor]
     steps: int
+    turns: int = 1
 
     def __post_init__(self) -> None:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
@@ -92,9 +94,9 @@ def cases() -> dict[str, Case]:
     mlp = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 1))
     ids = torch.randint(0, 128, (8, 65))
     return {
-        "mlp": Case("MLP 10-32-1, batch 256", mlp, (torch.randn(256, 10), torch.randn(256, 1)), F.mse_loss, 400),
+        "mlp": Case("MLP 10-32-1, batch 256", mlp, (torch.randn(256, 10), torch.randn(256, 1)), F.mse_loss, 100, 6),
         "gpt": Case("GPT 11 M", GPT(), (ids[:, :-1], ids[:, 1:].flatten()), F.cross_entropy, 1),
-        "lstm": Case("LSTM", Recurrent(), (torch.randn(32, 40, 32), torch.randint(0, 10, (32,))), F.cross_entropy, 8),
+        "lstm": Case("LSTM", Recurrent(), (torch.randn(32, 40, 32), torch.randint(0, 10, (32,))), F.cross_entropy, 4),
     }
 
 
@@ -190,27 +192,30 @@ def ways() -> dict[str, Callable[[Case], Iterator[None]]]:
 
 
 def measure(case: Case, rounds: int, tick: Callable[[], None]) -> dict[str, float]:
-    """Median seconds of processor time of a step, by way; the first round warms up and is not counted."""
+    """Median seconds of processor time of a step, by way; the first turn of each warms up and is not counted."""
     chosen = ways()
     times: dict[str, list[float]] = {name: [] for name in chosen}
     order = list(chosen)
-    for number in range(rounds + 1):
+    for number in range(rounds * case.turns + 1):
         random.Random(number).shuffle(order)
         for name in order:
             seconds = _timed(chosen[name], case)
             if number:
                 times[name].append(seconds)
-        tick()
+        if number % case.turns == 0:
+            tick()
     return {name: median(times[name]) for name in chosen}
 
 
 def _timed(way: Callable[[Case], Iterator[None]], case: Case) -> float:
+    """Seconds of a step: the mean over one turn. A way is begun anew for every turn and ended after it, since a guard
+    that waits for its turn would still hear the others' steps; its first step, with the first look, is not timed."""
     running = way(case)
-    turns = 1 if getattr(way, "whole", False) else case.steps
-    if turns > 1:
-        next(running)  # the first look at weights and optimizer state is not a step's cost
+    whole = getattr(way, "whole", False)
+    if not whole:
+        next(running)
     began = time.process_time()
-    for _ in range(turns):
+    for _ in range(1 if whole else case.steps):
         next(running)
     seconds = time.process_time() - began
     running.close()

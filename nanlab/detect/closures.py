@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from copy import deepcopy
 from typing import TYPE_CHECKING
@@ -35,12 +36,12 @@ class ClosureStep:
         return loss
 
     def _probe(self) -> object:
-        judge, self._sentry.look_at_loss = self._sentry.look_at_loss, lambda losses: None
-        look, self._sentry.look_in_backward = self._sentry.look_in_backward, False
+        sentry = self._sentry
+        deaf, hears, sentry.deaf, sentry.hears_after = sentry.deaf, sentry.hears_after, sys.maxsize, False
         try:
             return self._closure()
         finally:
-            self._sentry.look_at_loss, self._sentry.look_in_backward = judge, look
+            sentry.deaf, sentry.hears_after = deaf, hears
 
     def put_back(self) -> None:
         """Weights and optimizer state as they were before the step."""

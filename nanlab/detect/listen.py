@@ -15,7 +15,10 @@ from torch.amp import GradScaler
 
 
 class Listener:
-    """What a listener can override. Each may raise; the program then sees the exception at its own line."""
+    """What a listener can override. Each may raise; the program then sees the exception at its own line.
+    `after_backward` is called only while `hears_after` is set."""
+
+    hears_after = False
 
     def before_backward(self, losses: Sequence[Tensor]) -> None:
         """`losses` are what backward is about to run from; no graph has run yet."""
@@ -94,7 +97,8 @@ def _backward(plain: Callable) -> Callable:
         listener = _listeners[-1]
         listener.before_backward((tensors,) if isinstance(tensors, Tensor) else tuple(tensors))
         plain(tensors, *args, **kwargs)
-        listener.after_backward()
+        if listener.hears_after:
+            listener.after_backward()
 
     return backward
 

@@ -62,11 +62,14 @@ class Recorder:
 
     def take(self) -> RandomState:
         """The state now. Cost: about 2 µs; 7 µs more after Python's generator was used, 25 µs after NumPy's."""
-        numpy = self._numpy
-        if numpy is None and "numpy.random" in sys.modules:
+        numpy, python = self._numpy, self._python
+        if numpy is None:
             numpy = self._numpy = _numpy_lazy()
-        python = self._python.state()
-        return RandomState(_cpu_state(), _device_states(), python, numpy.state() if numpy is not None else None)
+        if python.position.value != python.at or python.word.value != python.seen or python.always:
+            python.read_again()
+        if numpy.position.value != numpy.at or numpy.word.value != numpy.seen or numpy.always:
+            numpy.read_again()
+        return RandomState(_cpu_state(), _device_states() if _HAS_DEVICES else _NONE, python.state, numpy.state)
 
 
 def now() -> RandomState:
@@ -75,28 +78,29 @@ def now() -> RandomState:
 
 
 class _Lazy:
-    """A generator's state, read again only if its memory changed. `half` says that it holds a spare normal draw, which
-    lies outside that memory, so that the state must be read every time."""
+    """A Mersenne twister's state, read again only if its memory changed: its position, or the words at the beginning,
+    which are all renewed when the position starts over. `half` says that it holds a spare normal draw, which lies
+    elsewhere, so that the state must be read every time. Without addresses it is read every time."""
 
-    def __init__(self, address: int | None, read: Callable[[], tuple], half: Callable[[tuple], bool]) -> None:
-        self._address, self._read, self._half = address, read, half
-        self._seen: bytes | None = None
-        self._state: tuple | None = None
-        self._was_half = False
+    __slots__ = ("_half", "_read", "_unknown", "always", "at", "position", "seen", "state", "word")
 
-    def state(self) -> tuple:
-        if self._address is None:
-            return self._read()
-        memory = ctypes.string_at(self._address, MT_BYTES)
-        if memory != self._seen or self._was_half:
-            self._state, self._seen = self._read(), memory
-            self._was_half = self._half(self._state)
-        return self._state
+    def __init__(
+        self, places: tuple[int, int] | None, read: Callable[[], tuple | None], half: Callable[[tuple], bool]
+    ) -> None:
+        self._read, self._half = read, half
+        self.position = ctypes.c_int32.from_address(places[0]) if places else ctypes.c_int32()
+        self.word = ctypes.c_uint64.from_address(places[1]) if places else ctypes.c_uint64()
+        self.always = self._unknown = places is None
+        self.at, self.seen, self.state = -1, -1, None
+
+    def read_again(self) -> None:
+        self.at, self.seen, self.state = self.position.value, self.word.value, self._read()
+        self.always = self._unknown or self._half(self.state)
 
 
-def _python_memory() -> int | None:
-    """Where CPython keeps the words of the generator behind the functions of `random`, or None where a look at a fresh
-    generator does not find them at the place expected."""
+def _python_memory() -> tuple[int, int] | None:
+    """Where CPython keeps the position and the words of the generator behind the functions of `random`, or None where
+    a look at a fresh generator does not find them at the place expected."""
     if sys.implementation.name != "cpython":
         return None
     probe = random.Random(0)
@@ -105,16 +109,21 @@ def _python_memory() -> int | None:
     *key, position = probe.getstate()[1]
     if words != [position, *key]:
         return None
-    return id(random._inst) + object.__basicsize__  # type: ignore[attr-defined]
+    start = id(random._inst) + object.__basicsize__  # type: ignore[attr-defined]
+    return start, start + 4
 
 
 def _numpy_lazy() -> _Lazy:
-    """NumPy gives out the address of its generator's state itself; other bit generators are read in full."""
+    """NumPy gives out the address of its generator's state itself; other bit generators are read in full. Where NumPy's
+    generator is not loaded there is nothing to read."""
+    if "numpy.random" not in sys.modules:
+        return _Lazy(None, lambda: None, lambda state: False)
     import numpy
 
     generator = numpy.random.mtrand._rand._bit_generator
-    address = generator.ctypes.state_address if type(generator).__name__ == "MT19937" else None
-    return _Lazy(address, numpy.random.get_state, lambda state: state[3] == 1)
+    start = generator.ctypes.state_address
+    places = (start + MT_BYTES - 4, start) if type(generator).__name__ == "MT19937" else None
+    return _Lazy(places, numpy.random.get_state, lambda state: state[3] == 1)
 
 
 def _device_names() -> list[str]:
@@ -125,8 +134,6 @@ def _device_names() -> list[str]:
 
 
 def _device_states() -> dict[str, Tensor]:
-    if not (_has_mps or (_has_cuda and _started("cuda")) or (_has_xpu and _started("xpu"))):
-        return _NONE
     states = {}
     for name in _device_names():
         kind, _, index = name.partition(":")
@@ -141,6 +148,5 @@ def _started(kind: str) -> bool:
 
 _cpu_state = torch.default_generator.get_state
 _has_mps = torch.backends.mps.is_available()
-_has_cuda = torch.cuda._is_compiled()
-_has_xpu = torch.xpu._is_compiled()
+_HAS_DEVICES = _has_mps or torch.cuda._is_compiled() or torch.xpu._is_compiled()
 _NONE: dict[str, Tensor] = {}

@@ -121,7 +121,7 @@ class Rerun:
             for start in self.starts:
                 last = start is self.starts[-1]
                 sentry.begin()
-                sentry.replaying, sentry.look_in_backward = True, True
+                sentry.replaying, sentry.hears_after = True, True
                 sentry.hold = made if last else {}
                 sentry.deaf = failure.looks if last and made else 0
                 sentry.on_failure = lambda seen: found.append(self._report(seen, failure, hunting))
@@ -135,7 +135,7 @@ class Rerun:
     def _settle(self, failure: Failure) -> None:
         self.tracer = None
         self.sentry.begin()
-        self.sentry.replaying = self.sentry.look_in_backward = False
+        self.sentry.replaying = self.sentry.hears_after = False
         self.sentry.hear_grad = True
         self.drop(failure)
 

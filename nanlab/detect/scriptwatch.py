@@ -44,7 +44,7 @@ class ScriptWatch(Sentry):
     def __init__(self, every_step: bool = False, from_step: int = 0) -> None:
         super().__init__([], History(), self._found)
         self.every_step, self.from_step = every_step, from_step
-        self.look_in_backward = self.look_always = True
+        self.hears_after = self.look_always = self._look_early = True
         self.found: Report | None = None
         self.tracer: Tracer | None = None
         self.pace, self.copies = Pace(), Copies()
@@ -95,7 +95,7 @@ class ScriptWatch(Sentry):
         elif not on and self.tracer is not None:
             self.tracer.__exit__(None, None, None)
             self.tracer = None
-        self.look_always = self.look_in_backward = self.tracer is not None
+        self.look_always = self._look_early = self.tracer is not None
 
     # the start of a step
 
@@ -183,7 +183,8 @@ class ScriptWatch(Sentry):
 
     def after_backward(self) -> None:
         self.backwards += 1
-        super().after_backward()
+        if self._look_early:
+            super().after_backward()
         if self._by_hand:
             self.history.batches += 1
             self._between = True

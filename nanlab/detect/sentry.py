@@ -30,7 +30,7 @@ class Sentry(Listener):
     """Watches `optimizers` (and every backward call) between `attach` and `detach`.
 
     A failure is kept in `failure` and handed to `on_failure`. From then on, until `begin`, optimizers stand still:
-    their gradients are hidden from them for the length of ``step``. With `look_in_backward`, gradients are looked at
+    their gradients are hidden from them for the length of ``step``. With `hears_after`, gradients are looked at
     as soon as backward returns, before clipping or an all-reduce can spread what is bad in them. While `replaying`, no
     step is made.
     """
@@ -45,7 +45,7 @@ class Sentry(Listener):
         self.optimizers = list(optimizers)
         self.history = history
         self.on_failure = on_failure or (lambda failure: None)
-        self.look_in_backward = self.look_always = self.replaying = False
+        self.hears_after = self.look_always = self.replaying = False
         self.hear_grad = True
         self.scaler: GradScaler | None = None
         self._handles: list = []
@@ -96,8 +96,15 @@ class Sentry(Listener):
     # the loss
 
     def before_backward(self, losses: Sequence[Tensor]) -> None:
+        loss = losses[0]
         if self._scaled:  # it was looked at before it was scaled
             self._scaled = False
+        elif len(losses) == 1 and loss.is_cpu and loss.numel() == 1 and not self.deaf and self.failure is None:
+            self.saw_loss = True  # the usual case, without the calls of the general one
+            self.looks += 1
+            self.loss = value = loss.item()
+            if type(value) is not float or not isfinite(value):
+                self._judge_loss(loss, value)
         else:
             self.look_at_loss(losses)
 
@@ -139,7 +146,7 @@ class Sentry(Listener):
     # the gradients
 
     def after_backward(self) -> None:
-        if self.look_in_backward and self.failure is None and not self.saw_scaler and not any(self.hold.values()):
+        if self.hears_after and self.failure is None and not self.saw_scaler and not any(self.hold.values()):
             self._look_at_gradients(self.every_param(), None)
 
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:

@@ -64,6 +64,7 @@ class watch:
         self.history = history_of(model, self.optimizers)
         self._sentry = _Relay(self.optimizers, self.history, self._failed, params=list(model.parameters()))
         self._sentry.after = self._calls_done
+        self._sentry.hears_after = not self.optimizers  # backward is then all that there is to hear of a step
         self._recorder, self._buffers = Recorder(), Buffers(model)
         self._calls: deque[Call] = deque(maxlen=CALLS)
         self._handle = None
@@ -170,8 +171,6 @@ class _Relay(Sentry):
         self.after()
 
     def after_backward(self) -> None:
-        super().after_backward()
-        if not self.optimizers:
-            self._look_at_gradients(self.every_param(), None)
-            self.look_at_weights()
-            self.after()
+        self._look_at_gradients(self.every_param(), None)
+        self.look_at_weights()
+        self.after()
