@@ -125,10 +125,11 @@ def verdict(label: dict, step: int | None, line: int | None) -> str:
 def with_anomaly_mode(program: Program) -> tuple[int | None, int | None]:
     """The step at which ``torch.autograd.detect_anomaly`` raises, and the forward line that it shows."""
     for names, step_fn in program.steps():
-        with warnings.catch_warnings(record=True) as shown, torch.autograd.detect_anomaly(check_nan=True):
+        with warnings.catch_warnings(record=True) as shown:
             warnings.simplefilter("always")
             try:
-                step_fn()
+                with torch.autograd.detect_anomaly(check_nan=True):
+                    step_fn()
             except RuntimeError:
                 text = " ".join(str(w.message) for w in shown)
                 lines = re.findall(rf'File "{re.escape(str(program.path))}", line (\d+)', text)

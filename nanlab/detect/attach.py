@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.utils._pytree import tree_leaves
 
-from nanlab.detect.labels import Label, label_nodes, module_at, place_of, spot_of, user_frame
+from nanlab.detect.calls import next_number
+from nanlab.detect.labels import Label, module_at, place_of, spot_of, user_frame
 
 if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
@@ -93,12 +93,12 @@ def _custom_functions(tracer: Tracer, undo: list) -> None:
         label = Label(cls.__name__, place_of(frame), module, tracer.calls, tracer.number + 1,
                       spot_of(frame))
         tracer.stack.append(label)
+        start = next_number()
         try:
             result = plain.__get__(None, cls)(*args, **kwargs)
         finally:
             tracer.stack.pop()
-        outputs = [t for t in tree_leaves(result) if isinstance(t, Tensor)]
-        label_nodes(outputs, [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)], label)
+        tracer.made.note(start, label)
         return result
 
     _replace(base, "apply", classmethod(apply), undo)

@@ -1,9 +1,4 @@
-"""Where an operation stands in the user's program: the source line, the module, and the forward line of a backward
-node.
-
-A `grad_fn` outlives the Python frame that made it, so its place is written into ``grad_fn.metadata`` while the frame is
-still there; a backward operation then finds it through ``torch._C._current_autograd_node()``.
-"""
+"""Where an operation stands in the user's program: the source line, the module, the call that it belongs to."""
 
 import re
 import sys
@@ -12,9 +7,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-KEY = "nanlab"  # our entry in a node's metadata
 OURS = str(Path(__file__).parent)
 TORCH = str(Path(torch.__file__).parent)
 SKIP = (TORCH, OURS, str(Path(sys.modules["contextlib"].__file__)), "<frozen")  # frames that are nobody's program
@@ -41,8 +35,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Label:
-    """Which call made a node of the graph: the function's name, its place, the module it ran in, and the numbers of
-    the function call and of the first operation inside it (as the tracer counts them)."""
+    """A call of the program: the function's name, its place, the module it ran in, and the numbers of the call and of
+    the first operation inside it, as the tracer counts them."""
 
     name: str
     place: Place | None
@@ -118,19 +112,6 @@ def columns(spot: Spot) -> tuple[int, int] | None:
     positions = list(spot[0].co_positions())
     line, end_line, start, stop = positions[min(spot[1] // 2, len(positions) - 1)]
     return (start, stop) if line == end_line and start is not None and stop is not None else None
-
-
-def label_nodes(outputs: list[Tensor], inputs: list[Tensor], label: Label, limit: int = 64) -> None:
-    """Writes `label` into the graph nodes between `inputs` and `outputs` that have none yet (at most `limit`)."""
-    stop = {t.grad_fn for t in inputs if t.grad_fn is not None}
-    todo = [t.grad_fn for t in outputs if t.grad_fn is not None]
-    while todo and limit:
-        node = todo.pop()
-        limit -= 1
-        if node is None or node in stop or KEY in (data := node.metadata):
-            continue
-        data[KEY] = label
-        todo.extend(next_node for next_node, _ in node.next_functions)
 
 
 def module_at(frame: FrameType | None, called: list[nn.Module]) -> nn.Module | None:

@@ -15,7 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nanlab.detect import underflow
-from nanlab.detect.labels import Label, label_nodes, module_at, place_of, spot_of, user_frame
+from nanlab.detect.calls import next_number
+from nanlab.detect.labels import Label, module_at, place_of, spot_of, user_frame
 from nanlab.detect.record import record, scalar_read
 from nanlab.detect.values import WIDE, is_finite, is_numeric
 
@@ -33,7 +34,7 @@ _plans: dict[object, Plan] = {}
 
 
 class Functions(TorchFunctionMode):
-    """Sees the functions that the program calls; labels the graph nodes that they make."""
+    """Sees the functions that the program calls, and the graph nodes that they make."""
 
     def __init__(self, tracer: Tracer) -> None:
         super().__init__()
@@ -51,13 +52,12 @@ class Functions(TorchFunctionMode):
         label = Label(name, place_of(frame), module, tracer.calls, tracer.number + 1,
                       spot_of(frame))
         tracer.stack.append(label)
+        start = next_number()
         try:
             result = func(*args, **kwargs)
         finally:
             tracer.stack.pop()
-        outputs = [result] if isinstance(result, Tensor) else _tensors(result)
-        if torch.is_grad_enabled() and any(t.grad_fn is not None for t in outputs):  # stale views raise without it
-            label_nodes(outputs, _tensors((args, kwargs)), label)
+        tracer.made.note(start, label)
         return result
 
 
@@ -124,7 +124,7 @@ class Operations(TorchDispatchMode):
         if bad:
             record(tracer, func, args, kwargs, outputs, before, written)
         elif isinstance(result, Tensor):
-            tracer.recent.note(result, func, tracer.stack)
+            tracer.recent.note(result, func, tracer.stack, tracer.made)
             if plan.shrinks:
                 underflow.watch(tracer, plan.shrinks, args, result)
         return result

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from nanlab.detect.labels import KEY, Label
+from nanlab.detect.calls import Calls
+from nanlab.detect.labels import Label
 from nanlab.detect.values import largest
 
 KEPT = 64  # results remembered
@@ -22,13 +23,13 @@ class Recent:
     def __init__(self) -> None:
         self._ring: deque[tuple[StorageWeakRef, torch.dtype, str, Label | None]] = deque(maxlen=KEPT)
 
-    def note(self, t: Tensor, func, stack: list[Label]) -> None:
+    def note(self, t: Tensor, func, stack: list[Label], made: Calls) -> None:
         """Remembers `t`, just made by the operation `func`."""
         if t.layout is not torch.strided or t.is_nested or not t.is_floating_point():
             return
         node = torch._C._current_autograd_node()
-        label = node.metadata.get(KEY) if node is not None else stack[-1] if stack else None
-        name = f"{node.name()}" if node is not None else func.__name__.split(".")[0]
+        label = made.of(node) if node is not None else stack[-1] if stack else None
+        name = node.name() if node is not None else func.__name__.split(".")[0]
         try:
             self._ring.append((StorageWeakRef(t.untyped_storage()), t.dtype, name, label))
         except (RuntimeError, NotImplementedError):

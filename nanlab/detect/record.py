@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from nanlab.detect import forms, underflow
-from nanlab.detect.labels import KEY, in_hook, module_at, place_of, recomputing, spot_of, user_frame
+from nanlab.detect.labels import in_hook, module_at, place_of, recomputing, spot_of, user_frame
 from nanlab.detect.provenance import Event, Parent, storage_key
+from nanlab.detect.underflow import graph_of
 from nanlab.detect.values import Counts, bad_mask, count, is_numeric
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def record(tracer: Tracer, func, args, kwargs, outputs: list[Tensor], before: di
         if counts is None:
             continue
         event = _event(tracer, func, out, counts, parents)
-        event.with_graph = any(t.grad_fn is not None for _, t in operands)
+        event.with_graph = any(graph_of(t) is not None for _, t in operands)
         _births(event, func, out, parents, [t for _, t in operands if id(t) not in lost], before, scalars)
         if event.nan_birth or event.inf_birth:
             event.finding = forms.read(func, old_args, old_kwargs, out, nan=event.nan_birth, node=event.node,
@@ -72,7 +73,7 @@ def _event(tracer: Tracer, func, out: Tensor, counts: Counts, parents: list[Pare
     call = tracer.stack[-1] if tracer.stack else None
     phase = "optimizer" if tracer.optimizing and optim else "forward"
     if node is not None and not (recomputing(frame) and torch.is_grad_enabled()):
-        phase, call = "backward", node.metadata.get(KEY)
+        phase, call = "backward", tracer.made.of(node)
         if call is not None and not in_hook(frame, tracer.callers):
             place, spot, module = call.place, call.spot, call.module
     return Event(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from nanlab.detect.attach import attach
+from nanlab.detect.calls import Calls
 from nanlab.detect.labels import Label, ModulePaths, Place, module_at, place_of, user_frame
 from nanlab.detect.modes import Functions, Operations, keep_on_in_backward
 from nanlab.detect.provenance import Event, Tags, storage_key
@@ -57,6 +58,7 @@ class Tracer:
         self.stepped_at: Place | None = None  # the line that last called an optimizer
         self.optimizing = 0
         self.last_scalar: Event | None = None
+        self.made = Calls()
         self.recent = Recent()
         self.vanished: set[int] = set()  # calls whose result holds a zero that should be a small number
         self.unread: set[int] = set()

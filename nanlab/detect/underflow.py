@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from nanlab.detect.labels import KEY
+from nanlab.detect.calls import Calls
 
 if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
@@ -43,15 +43,25 @@ def refine(tracer: Tracer, form: str, operands: list[tuple[str, Tensor]]) -> str
     if form not in ("0/0", "x/0", "log(0)"):
         return form
     operand = next((t for name in DIVISORS for n, t in operands if n == name), None)
-    if operand is None or operand.grad_fn is None:
+    node = graph_of(operand) if operand is not None else None
+    if node is None:
         return form
-    softmax = form == "log(0)" and type(operand.grad_fn).__name__.startswith(("Softmax", "Sigmoid"))
-    if not softmax and not (tracer.vanished and _behind(operand.grad_fn, tracer.vanished)):
+    softmax = form == "log(0)" and type(node).__name__.startswith(("Softmax", "Sigmoid"))
+    if not softmax and not (tracer.vanished and _behind(node, tracer.made, tracer.vanished)):
         return form
     return {"0/0": "0/0 (underflow)", "x/0": "x/0: underflow"}.get(form, "log(0): underflow")
 
 
-def _behind(node, calls: set[int]) -> bool:
+def graph_of(t: Tensor) -> object:
+    """The graph node that made `t`; None for a leaf, and for a view of what was changed in place since (there torch
+    raises)."""
+    try:
+        return t.grad_fn
+    except RuntimeError:
+        return None
+
+
+def _behind(node, made: Calls, calls: set[int]) -> bool:
     """Whether one of `calls` made a node at most `DEPTH` nodes behind `node`."""
     todo, seen = [node], set()
     while todo and len(seen) < DEPTH:
@@ -59,7 +69,7 @@ def _behind(node, calls: set[int]) -> bool:
         if node is None or node in seen:
             continue
         seen.add(node)
-        label = node.metadata.get(KEY)
+        label = made.of(node)
         if label is not None and label.call in calls:
             return True
         todo += [following for following, _ in node.next_functions]
