@@ -90,6 +90,8 @@ def _spoilt_mean(run: Run, bad: Event) -> Onset | None:
 
 def matters(event: Event, value: Value) -> bool:
     """Whether a bad value harms training; of gradients only `lasting_gradients` do."""
+    if value.role == "state" and ("running_" in value.name or "moving_" in value.name):
+        return True  # a buffer: it stays bad whoever reads it
     if value.validation or value.average:
         return False
     if value.role in {"unnamed", "other"}:  # a loss by another name, where the line shows no loss that is finite

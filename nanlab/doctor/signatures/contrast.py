@@ -15,7 +15,7 @@ _WAYS = {  # what differs -> (name of the way, pattern)
         ("plain", re.compile(r"(?:\b|aot_)(?:eager|math|native|unfused|uncompiled|no compile|reference|manual)\b")),
     ),
     "device": (
-        ("device", re.compile(r"\b(?:cuda(?::\d)?|gpu|mps|tpu|xla|npu|hpu|rocm)\b")),
+        ("device", re.compile(r"\b(?:cuda(?::\d)?|gpu|mps|tpu|xla|npu|hpu|rocm)\b|\bdevice[\"']?[ =:]{1,3}[\"']?\d\b")),
         ("cpu", re.compile(r"\bcpu\b")),
     ),
     "clipping": (

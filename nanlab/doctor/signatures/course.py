@@ -46,7 +46,7 @@ def start(found: Findings) -> Iterator[Evidence]:
 def _from_the_first(found: Findings) -> Iterator[Evidence]:
     onset = found.onset
     weights = {
-        "bad_data": 0.7, "unscaled_inputs_or_targets": 1.3, "bad_init_or_uninitialised": 0.9, "log_or_div_of_zero": 0.4,
+        "bad_data": 0.7, "unscaled_inputs_or_targets": 1.0, "bad_init_or_uninitialised": 0.9, "log_or_div_of_zero": 0.4,
         "fully_masked_attention": 0.7, "hardware_or_kernel_bug": 0.5, "empty_reduction": 0.3,
         "poisoned_state": -0.3, "unknown": -0.6,
     }  # fmt: skip
@@ -78,7 +78,11 @@ def growth(found: Findings) -> Iterator[Evidence]:
         ratio = last / max(base, low, 1e-3) if last > 0.5 else 1.0
         rising = sum(b > a for a, b in zip(values[-5:], values[-4:], strict=False))
         lines = tuple(p.line for p in points[-4:])
-        if ratio >= 1e3:
+        if ratio >= CLIMB and _leapt(values, late=(points[0].event.step or 0) > 50):
+            weights = {"exploding_gradients": 2.2, "lr_too_high": 0.7, "softmax_or_exp_overflow": 0.4}
+            weights |= {"log_or_div_of_zero": 0.3, "unknown": -0.8, "not_nan": -4.0 if ratio > 1e6 else 0.0}
+            yield Evidence(f"the loss leapt {ratio:.3g}-fold out of a calm run", lines, weights)
+        elif ratio >= 1e3:
             yield Evidence(
                 f"the loss grew {ratio:.3g}-fold before the end",
                 lines,
@@ -111,6 +115,19 @@ def growth(found: Findings) -> Iterator[Evidence]:
                 lines,
                 {"lr_too_high": 1.0, "exploding_gradients": 0.7, "unknown": 0.3},
             )
+
+
+def _leapt(values: list[float], late: bool) -> bool:
+    """Calm or falling until the last record or two, and there many times as high: no climb through the run. In a log
+    that begins well into a run, two calm records are enough."""
+    for cut in (-1, -2):
+        calm, leap = values[:cut], values[cut:]
+        if len(calm) < (2 if late else 3):
+            continue
+        usual = median(calm)
+        if max(calm[1:]) <= 1.6 * usual + 0.05 and min(leap) >= CLIMB * usual:
+            return True
+    return False
 
 
 def _on_the_line(found: Findings) -> list[Point]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from nanlab.doctor.onset import Onset, before, find_onset
 from nanlab.doctor.ranks import Ranks, compare
+from nanlab.doctor.readers.event import Event
 from nanlab.doctor.run import Point, Run
 
 
@@ -29,6 +30,14 @@ class Findings:
     def of(cls, run: Run) -> "Findings":
         onset = find_onset(run)
         return cls(run, onset, before(run, onset), compare(run, onset))
+
+    @property
+    def event(self) -> Event | None:
+        """The line of the onset, where it carries bad values."""
+        if self.onset is None:
+            return None
+        here = (e for e in self.run.events if e.line == self.onset.line)
+        return next((e for e in here if any(not v.finite for v in e.values)), None)
 
     @property
     def half(self) -> bool:

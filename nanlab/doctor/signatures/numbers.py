@@ -10,11 +10,12 @@ EXP_LIMIT = 88.0  # log of the largest float32, rounded down
 VARIANCE_LIMIT = 20.0  # exp of a log variance above this is no variance of data
 FP16_MAX = 65504.0
 WILD = 1e5  # no initialisation gives a weight of this size
+BEYOND = 1e18  # nor any data a value of this
 NEAR = 12  # lines before the onset that count as beside it
 
 _DENOMINATOR = re.compile(
-    r"(?:^|[ _/.])(?:std|stddev|var|variance|norm|denom(?:inator)?|sigma|dist(?:ance)?|prob|probability|degree|radius)"
-    r"(?:[ _/.](?:min|sum|mean))?$"
+    r"(?:^|[ _/.])(?:std|stddev|var|variance|norm|denom(?:inator)?|sigma|dist(?:ance)?|prob|probability|degree|radius"
+    r"|divisor)(?:[ _/.](?:min|sum|mean))?$"
 )
 _NOT = re.compile(r"grad|gnorm|reward|loss|running|total")
 _EXPONENT = re.compile(r"logit|attn|attention|energ|\bscores?\b|\bqk")
@@ -73,7 +74,9 @@ def wild_weights(found: Findings) -> Iterator[Evidence]:
     first = min((p.line for p in found.run.points("loss")), default=1 << 60)
     for point in _ahead(found):
         name = point.value.name
-        if point.line < first and _WEIGHT.search(name) and abs(point.value.number) > WILD and "num" not in name:
+        size = abs(point.value.number)
+        wild = size > BEYOND or (size > WILD and _WEIGHT.search(name))
+        if point.line < first and wild and "num" not in name and point.value.role != "gradient":
             yield Evidence(
                 f"{name} is {point.value.raw} before the first step", (point.line,), {"bad_init_or_uninitialised": 2.2}
             )

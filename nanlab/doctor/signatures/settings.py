@@ -35,7 +35,7 @@ def learning_rate(found: Findings) -> Iterator[Evidence]:
         yield Evidence(
             "other learning rates change nothing",
             tuple(p.line for p in rates[:3]),
-            {"lr_too_high": -2.0, "unscaled_inputs_or_targets": 0.6, "bad_data": 0.4},
+            {"lr_too_high": -2.0, "unscaled_inputs_or_targets": 0.9, "bad_data": 0.4},
         )
 
 
@@ -74,6 +74,26 @@ def single_samples(found: Findings) -> Iterator[Evidence]:
             return
 
 
+_SMALL = re.compile(
+    r"(?:ims_per_batch|imgs_per_gpu|samples_per_gpu|images_per_gpu|batch[_ -]?size\w{0,12}|\bbatch|\bbs)[\"']?"
+    r"[ =:]{1,3}[1-4]\b(?![.\d/])"
+)
+
+
+def small_batch(found: Findings) -> Iterator[Evidence]:
+    """A batch of a few images, at a rate that recipes give for many; language models are run so as a rule."""
+    if found.onset is None or is_language(found):
+        return
+    for event in found.run.events[:200]:
+        if event.line > found.onset.line or any(v.role == "loss" for v in event.values):
+            return
+        small = _SMALL.search(event.low[:1500])
+        if small:
+            weights = {"lr_too_high": 0.8, "empty_reduction": 0.9 if small[0].rstrip()[-1] == "1" else 0.2}
+            yield Evidence(f"a batch of a few samples: {small[0]}", (event.line,), weights)
+            return
+
+
 def resumed(found: Findings) -> Iterator[Evidence]:
     """Bad soon after a checkpoint was loaded."""
     onset = found.onset
@@ -94,6 +114,19 @@ def resumed(found: Findings) -> Iterator[Evidence]:
                 (between[0].line, onset.line),
                 {"poisoned_state": 1.2},
             )
+
+
+def bad_at_start(found: Findings) -> Iterator[Evidence]:
+    """A weight or buffer that is reported bad before the first step of a run that continues from nothing."""
+    onset = found.onset
+    first = next((e.line for e in found.run.events if e.counted or any(v.role == "loss" for v in e.values)), 1 << 60)
+    reports = [h.line for h in found.run.signals("nonfinite") if "poisoned_state" in h.phrase.weights]
+    if onset is None or not reports or reports[0] >= first or found.run.signals("resume"):
+        return
+    if any("load" in e.low[:200] or "restor" in e.low[:200] for e in found.run.events if e.line <= reports[0]):
+        return
+    weights = {"bad_init_or_uninitialised": 3.0, "poisoned_state": -0.5}
+    yield Evidence("bad before the first step, and nothing was loaded", (reports[0],), weights)
 
 
 _DATA = re.compile(
@@ -125,10 +158,10 @@ def data_range(found: Findings) -> Iterator[Evidence]:
 
 
 _LANGUAGE = re.compile(
-    r"lm loss|trainable%|tok(?:ens)?/s|tokens per|\b(?:llama|gpt|bert|qwen|mistral|gemma|baichuan|chatglm"
-    r"|bloom|falcon|t5"
+    r"lm loss|\b\d{1,3}b parameters|trainable%|tok(?:ens)?/s|tokens per|\b(?:llama|gpt|bert|qwen|mistral|gemma"
+    r"|baichuan|chatglm|bloom|falcon|t5"
     r"|lora|sft|dpo|grpo|rlhf|perplexity|ppl|"
-    r"tokenizer|max_seq_len\w{0,4}|cutoff_len|token)\b|'learning_rate': \S{1,24} 'epoch'"
+    r"tokenizer|torchtitan|nanogpt|tps|max_seq_len\w{0,4}|cutoff_len|token)\b|'learning_rate': \S{1,24} 'epoch'"
     r"|'learning_rate':.{1,30}'epoch':"
 )
 _DETECTION = re.compile(

@@ -50,7 +50,7 @@ def terms(found: Findings) -> Iterator[Evidence]:
         values = [abs(p.value.number) for p in points]
         lines = tuple(p.line for p in points[-2:])
         if "kl" in name.split("/")[-1] and max(values) > 1e4:
-            weights = {"softmax_or_exp_overflow": 1.3, "exploding_gradients": 0.3}
+            weights = {"softmax_or_exp_overflow": 1.5, "exploding_gradients": 0.3, "log_or_div_of_zero": -0.6}
             yield Evidence(f"{name} is beyond all measure: exp of a variance that ran away", lines, weights)
             return
         if name != main and len(values) >= 4 and max(values[-2:]) > SPIKE * max(median(values[:-2]), 1e-9):

@@ -19,9 +19,9 @@ _KINDS = (  # what a loss term's name says about the operation in it
     ),
     (re.compile(r"ctc|transducer|rnnt|simple_loss|pruned"), "an alignment loss", {"bad_data": 0.9}),
     (
-        re.compile(r"iou|giou|wh\b|bbox|box|rpn|reg\b|loc(?:$|[^a-z])"),
+        re.compile(r"iou|giou|wh\b|bbox|box|rpn|reg(?:ression)?\b|loc(?:$|[^a-z])"),
         "a box term",
-        {"bad_data": 0.5, "log_or_div_of_zero": 0.4, "empty_reduction": 0.3},
+        {"bad_data": 1.1, "log_or_div_of_zero": 0.2, "empty_reduction": 0.2},
     ),
     (
         re.compile(r"mask|seg|dice|kp|keypoint|pose|aux|contrast|triplet"),
@@ -38,17 +38,18 @@ _KINDS = (  # what a loss term's name says about the operation in it
 _COUNT = re.compile(
     r"(?:^|[ _/])(?:n_?|num_?|count_?|#)?(?:count|instances?|pos(?:itives?)?|valid|targets?|labels?|match(?:ed"
     r"|es)?|fg|tokens?|ntokens|mask(?:ed)?|selected|frames?|over|objects?|gt|boxes|utts|points|pixels|voxels|rays"
-    r"|words|samples|supervised)(?:[ _](?:pixels|tokens|points|samples|anchors|count|targets|boxes|rays|elements"
+    r"|words|samples|supervised|rows|items|examples|elements|triplets|pairs|nodes"
+    r"|non_?zero_\w{1,12})(?:[ _](?:pixels|tokens|points|samples|anchors|count|targets|boxes|rays|elements"
     r"|frames|labels|pairs))?$"
 )
 
 
 def one_term(found: Findings) -> Iterator[Evidence]:
     """One loss term bad while another on the same line is finite."""
-    event = _onset_event(found)
+    event = found.event
     if event is None:
         return
-    values = [v for v in event.values if v.role == "loss" and not (v.validation or v.average or v.prose)]
+    values = _terms(found, event)
     names = {v.name.split("/")[-1] for v in values}
     parts = [v for v in values if v.name.split("/")[-1] not in {"loss", "total_loss", "total loss"}] or values
     bad = [v for v in parts if not v.finite]
@@ -85,17 +86,20 @@ def one_term(found: Findings) -> Iterator[Evidence]:
             return
 
 
-def _onset_event(found: Findings) -> Event | None:
-    if found.onset is None:
-        return None
-    return next(
-        (e for e in found.run.events if e.line == found.onset.line and any(not v.finite for v in e.values)), None
-    )
+_PART = re.compile(r"(?:^|[ _/.])(?:cls|class\w{0,9}|box|bbox|reg\w{0,8}|obj\w{0,7}|mask|kl|rec\w{0,5}|iou|rpn|rcnn)$")
+
+
+def _terms(found: Findings, event: Event) -> list:
+    """The loss terms of a record: those on its line, and on the lines below it that carry no counter of their own."""
+    below = [e for e in found.run.events if e.block == event.block and 0 < e.line - event.line <= 6 and not e.counted]
+    own = [v for v in event.values if v.role == "loss" and not (v.validation or v.average)]
+    under = [v for e in below for v in e.values if not e.trace and _PART.search(v.name)] if event.counted else []
+    return [v for v in own + under if not v.prose or v.name.endswith("loss")]
 
 
 def counts(found: Findings) -> Iterator[Evidence]:
     """A count of targets that is 0 on the bad line: nothing to average."""
-    event = _onset_event(found)
+    event = found.event
     if event is None:
         return
     zero = [
@@ -109,7 +113,7 @@ def counts(found: Findings) -> Iterator[Evidence]:
 
 def gradient_first(found: Findings) -> Iterator[Evidence]:
     """A finite loss with gradients that are not: a derivative that is infinite, or an overflow in backward."""
-    event = _onset_event(found)
+    event = found.event
     if event is None or found.onset.sign != "gradient":
         return
     near = [e for e in found.run.events if e.block == event.block or e.line == event.line]
@@ -130,7 +134,7 @@ def gradient_first(found: Findings) -> Iterator[Evidence]:
 
 def gradient_fine(found: Findings) -> Iterator[Evidence]:
     """A bad loss with finite gradients: no element that is bad takes part in backward."""
-    event = _onset_event(found)
+    event = found.event
     if event is None or found.onset.sign != "loss":
         return
     norms = [v for v in event.values if v.role == "gradient" and not v.average]
@@ -161,36 +165,3 @@ def validation_only(found: Findings) -> Iterator[Evidence]:
             "not_nan": -5.0,
         }
         yield Evidence("only the validation loss is bad, the training loss is finite", lines, weights)
-
-
-_STATES = (  # what a bad tensor that a line names says
-    (
-        re.compile(r"input|image|(?:^|[ _])(?:x|y|data|batch|features?|targets?|labels?)(?:$|[ _])"),
-        {"bad_data": 2.4, "lr_too_high": -0.5},
-    ),
-    (re.compile(r"running|exp_avg|ema|buffer|moment"), {"poisoned_state": 2.0}),
-    (
-        re.compile(r"weight|param|bias"),
-        {"poisoned_state": 0.7, "bad_init_or_uninitialised": 0.7, "exploding_gradients": 0.3, "lr_too_high": 0.3},
-    ),
-    (
-        re.compile(r"logit|score|attn|attention|prob|softmax"),
-        {"softmax_or_exp_overflow": 0.9, "fp16_overflow_or_no_scaler": 0.5, "fully_masked_attention": 0.5},
-    ),
-    (
-        re.compile(r"output|activation|hidden|layer|feature"),
-        {"fp16_overflow_or_no_scaler": 0.7, "exploding_gradients": 0.4},
-    ),
-)
-
-
-def tensor(found: Findings) -> Iterator[Evidence]:
-    """The first bad thing is a tensor that a line names: the input, a weight, an activation."""
-    event = _onset_event(found)
-    if event is None or found.onset.sign != "state":
-        return
-    bad = next((v for v in event.values if v.role == "state" and not v.finite), None)
-    for pattern, weights in _STATES:
-        if bad is not None and pattern.search(bad.name):
-            yield Evidence(f"{bad.name} was the first to be bad", (event.line,), weights)
-            return
