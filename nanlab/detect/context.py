@@ -42,9 +42,15 @@ def _in_model(tracer: Tracer, event: Event) -> bool:
     module = event.module
     if not isinstance(module, nn.Module) or not tracer.paths.inside(module) or is_loss(module):
         return False
-    if event.place is not None and any(word in event.place.function.lower() for word in LOSS_WORDS):
+    if _in_loss_method(module, event):
         return False
     return not any(module is m and start < event.number <= end for m, start, end in tracer.loss_spans)
+
+
+def _in_loss_method(module: nn.Module, event: Event) -> bool:
+    """Whether the line of `event` lies in a method of `module` that is named like a loss."""
+    name = event.place.function if event.place is not None else ""
+    return hasattr(type(module), name) and any(word in name.lower() for word in LOSS_WORDS)
 
 
 def is_loss(module: nn.Module) -> bool:

@@ -360,3 +360,16 @@ def test_a_model_that_returns_its_loss_among_other_things_made_it_in_the_loss():
     model = Coder()
     report = hunt(lambda: model(torch.ones(2, 4), torch.ones(2, 4))["loss"], model)
     assert (report.where, report.form, report.module) == ("loss", "log(0)", "")
+
+
+def test_a_module_called_in_a_function_named_like_a_loss_is_forward_all_the_same():
+    model = nn.Sequential(nn.Linear(4, 4), Direction())
+
+    def loss_fn():
+        return model(torch.zeros(2, 4)).mean()
+
+    with torch.no_grad():
+        model[0].bias.zero_()
+    assert hunt(loss_fn, model).where == "forward"
+    plain = nn.Linear(4, 4)
+    assert hunt(lambda: plain(torch.zeros(2, 4) / 0).mean(), plain).where == "forward"
