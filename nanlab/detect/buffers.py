@@ -22,6 +22,9 @@ class Buffers:
                     full = clean(f"{prefix}.{name}" if prefix else name)
                     self._kept.append(_Kept(module._buffers, name, full, isinstance(module, _NormBase)))
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def take(self) -> None:
         for kept in self._kept:
             kept.take()

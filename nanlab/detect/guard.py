@@ -23,7 +23,7 @@ from nanlab.detect.failure import Failure
 from nanlab.detect.firstlook import first_look
 from nanlab.detect.history import Skipped, history_of, listed
 from nanlab.detect.listen import innermost, listening
-from nanlab.detect.randomness import Recorder
+from nanlab.detect.randomness import RandomState, Recorder, now
 from nanlab.detect.report import NonFiniteError, Report
 from nanlab.detect.rerun import Rerun, Start
 from nanlab.detect.rollback import Rollback
@@ -32,6 +32,7 @@ from nanlab.detect.screen import norm, state_tensors
 from nanlab.detect.sentry import Sentry
 from nanlab.detect.staging import Staging, staged
 
+SAW_NOTHING = "guard saw no backward call, no optimizer step and no guard.loss(...): it looked at nothing"
 MOST_PENDING = 64  # micro-batches of one accumulation that are kept for a replay
 
 
@@ -91,7 +92,7 @@ class guard:
         self._recorder = Recorder()
         self._buffers = Buffers(model)
         self._rollback = Rollback(model, self.optimizers, snapshot_every) if snapshot_every else None
-        self._pending: list[Start] = []
+        self._pending: list[tuple[object, tuple]] = []  # each batch since the last step, and the random state before it
 
     def __len__(self) -> int:
         return len(self.loader)  # type: ignore[arg-type]
@@ -103,6 +104,7 @@ class guard:
 
     def __iter__(self) -> Iterator:
         sentry = self._sentry
+        sentry.on_failure = self._spoilt
         sentry.attach()
         try:
             with listening(sentry):
@@ -120,62 +122,66 @@ class guard:
         if (stage := staged()) is not None and stage.waiting:
             yield from self._replay_staged(stage)
             return
+        sentry, pending, take = self._sentry, self._pending, self._recorder.take_raw
         seen = False
         for batch in self.loader:
-            start = self._start(batch)
+            if not pending and self._buffers:
+                self._buffers.take()
+            pending.append((batch, take()))
             if bad_at_start is not None:
-                report = yield from bad_at_start.read_by(self._rerun([start]))
-                raise self._error(report, start, None)
-            self._sentry.begin()
-            self._sentry.on_failure = self._spoilt
+                report = yield from bad_at_start.read_by(self._rerun(self._starts()))
+                raise self._error(report, self._starts(), None)
+            sentry.begin()
             yield batch
-            self._sentry.end()
-            seen = seen or self._sentry.saw_loss or bool(self._sentry.stepped)
-            if self._sentry.failure is not None:
-                yield from self._after_failure(self._sentry.failure)
+            if sentry.failure is None and sentry.stepped:  # the usual case, without the calls of the others
+                seen = True
+                self._stepped()
+                continue
+            sentry.end()
+            seen = seen or sentry.saw_loss
+            if sentry.failure is not None:
+                yield from self._after_failure(sentry.failure)
             else:
-                self._after_step()
+                self._did_not_step()
         if not seen and self.history.batches:
-            warnings.warn("guard saw no backward call, no optimizer step and no guard.loss(...): it looked at nothing",
-                          stacklevel=3)  # fmt: skip
+            warnings.warn(SAW_NOTHING, stacklevel=3)
 
     def _replay_staged(self, stage: Staging) -> Iterator:
         """Yields the batches of the scene that ``nanlab hunt --scene`` put under this loop, and no others."""
         scene = stage.scene
         stage.fill(self.model, self.optimizers)
-        for batch in stage.take_all():
-            self._start(batch)
+        starts = [Start(batch, now()) for batch in stage.take_all()]
         if scene.random is not None:
-            self._pending[0].random = scene.random
+            starts[0].random = scene.random
         where = (scene.report or {}).get("sink") or "gradient"
-        report = yield from self._rerun(self._pending).once(Failure(where, [], scene.step), hunting=True)
+        report = yield from self._rerun(starts).once(Failure(where, [], scene.step), hunting=True)
         if report is not None:
-            raise self._error(report, self._pending[-1], None, self._pending)
+            raise self._error(report, starts, None)
 
-    def _start(self, batch: object) -> Start:
-        """Remembers what a replay of this pass needs. The buffers are those before the first micro-batch."""
-        if not self._pending:
-            self._buffers.take()
-        start = Start.take(batch, self._recorder)
-        self._pending.append(start)
-        return start
+    def _starts(self, last: int = 0) -> list[Start]:
+        """What a replay needs of the passes since the last step, or of the last few of them."""
+        return [Start(batch, RandomState(*raw)) for batch, raw in self._pending[-last:]]
 
-    def _after_step(self) -> None:
-        sentry, history = self._sentry, self.history
+    def _stepped(self) -> None:
+        history = self.history
         history.batches += 1
-        if not sentry.stepped:
-            if not self.optimizers:
-                sentry.look_at_weights()
-            accumulating = self.optimizers and sentry.saw_loss and not sentry.saw_scaler
-            if not accumulating or len(self._pending) >= MOST_PENDING:
-                self._pending.clear()
-            return
-        step = history.steps[next(iter(sentry.stepped))]
+        for key in self._sentry.stepped:
+            step = history.steps[key]
+            break
         if self.audit_every and step % self.audit_every == 0 and not isfinite(norm(self._everything())):
             self._audit(step)
         if self._rollback is not None:
             self._rollback.maybe_take(step)
         self._pending.clear()
+
+    def _did_not_step(self) -> None:
+        sentry = self._sentry
+        self.history.batches += 1
+        if not self.optimizers:
+            sentry.look_at_weights()
+        accumulating = self.optimizers and sentry.saw_loss and not sentry.saw_scaler
+        if not accumulating or len(self._pending) >= MOST_PENDING:
+            self._pending.clear()
 
     def _everything(self) -> list[Tensor]:
         buffers = self.model.buffers() if self.model is not None else ()
@@ -197,10 +203,10 @@ class guard:
             from nanlab.detect.postmortem import postmortem
 
             report = postmortem(failure, self.model, self.optimizers)
-            raise self._error(report, self._pending[-1], failure)
+            raise self._error(report, self._starts(1), failure)
 
     def _after_failure(self, failure: Failure) -> Iterator:
-        needed = self._pending if failure.where != "loss" else self._pending[-1:]
+        needed = self._starts(1 if failure.where == "loss" else 0)
         rerun = self._rerun(needed)
         rerun.drop(failure)
         if self.on_failure == "skip" and len(self.skipped) < self.skip_limit:
@@ -210,14 +216,12 @@ class guard:
         report = yield from rerun.run(failure)
         if self.confirm and report.verdict == "non-finite":
             yield from rerun.confirm(failure, report)
-        raise self._error(report, needed[-1], failure, needed)
+        raise self._error(report, needed, failure)
 
     def _rerun(self, starts: list[Start]) -> Rerun:
         return Rerun(self._sentry, self.model, self.optimizers, starts, self._buffers)
 
-    def _error(
-        self, report: Report, start: Start, failure: Failure | None, starts: Sequence[Start] = ()
-    ) -> NonFiniteError:
+    def _error(self, report: Report, starts: Sequence[Start], failure: Failure | None) -> NonFiniteError:
         """The error to raise: the report completed by the trajectory, and the scene, saved where that was asked for."""
         self._sentry.detach()
         if failure is not None:
@@ -229,16 +233,16 @@ class guard:
                             f"The run before it: {evidence}.")  # fmt: skip
         if self.skipped:
             report.notes.append(f"{len(self.skipped)} failing steps were skipped before it: {listed(self.skipped)}.")
-        scene = self._scene(report, start, starts or [start])
+        scene = self._scene(report, starts)
         self._pending.clear()
         return NonFiniteError(report, scene)
 
-    def _scene(self, report: Report, start: Start, starts: Sequence[Start]) -> Scene | None:
+    def _scene(self, report: Report, starts: Sequence[Start]) -> Scene | None:
         try:
             scene = Scene.capture(
                 self.model,
                 self.optimizers,
-                start.batch,
+                starts[-1].batch,
                 step=report.step or 0,
                 random=starts[0].random,
                 buffers=self._buffers.named(),
@@ -246,7 +250,8 @@ class guard:
             )
             scene.batches = [one.batch for one in starts]
             scene.report = report.to_json()
-            scene.not_captured = [what for one in starts for what in one.changed_in_place()]
+            if report.verdict == "not-reproduced":
+                scene.not_captured = [what for one in starts for what in one.in_place()]
             if self.on_failure == "save":
                 scene.save(self.scene_path)
                 report.notes.append(f"The scene is saved: Scene.load({os.fspath(self.scene_path)!r}).")

@@ -42,6 +42,12 @@ class LayeredTags(Tags):
         held = self._past.get(storage_key(t))
         return held[1][-1][0] if held else None
 
+    def latest_number(self, since: int) -> Event | None:
+        """The last operation since number `since` that made a 0-dim tensor which is alive and not finite."""
+        alive = (event for weak, events in self._held.values() if not _gone(weak) for event, *_ in events)
+        numbers = [e for e in alive if e.kind == "op" and e.shape == () and e.number >= since]
+        return max(numbers, key=lambda e: e.number, default=None)
+
     def note_on(self, bad: list[Tensor]) -> str | None:
         """Where the input (or weight) that `bad` comes from was made, as a sentence; None when the step made it itself
         or nothing is known."""
@@ -62,18 +68,21 @@ def _gone(weak: object) -> bool:
     return bool(expired()) if expired is not None else False
 
 
-def read_by_script(tracer: Tracer, step: int, failed: BaseException | None) -> Report | None:
-    """The report on the last non-finite number that the program read out of a tensor (``item()``, ``float()``), for a
-    script that looks at its loss itself: one that raised, or one that never calls backward. None where it read none, or
-    only numbers that were written on purpose."""
-    if tracer.last_scalar is None:
+def read_by_script(tracer: Tracer, step: int, since: int, failed: str | None) -> Report | None:
+    """The report on a non-finite number that the program looked at itself: one that stopped because of it (`failed`
+    says how), or one that never calls backward. It is the last such number read out of a tensor (``item()``,
+    ``float()``) since operation `since`, or, for a program that stopped, the last 0-dim result that is still alive.
+    None where there is none, or only numbers that were written on purpose."""
+    event = tracer.last_scalar
+    if event is not None and event.number < since:
+        event = None
+    if event is None and failed is not None and isinstance(tracer.tags, LayeredTags):
+        event = tracer.tags.latest_number(since)
+    if event is None:
         return None
-    found = slice_back([tracer.last_scalar])
+    found = slice_back([event])
     if found.origins[0].event.kind != "op":
         return None
     report = _report(tracer, found, "loss", step)
-    if failed is not None:
-        report.notes.append(f"The script stopped itself: {type(failed).__name__}: {failed}")
-    else:
-        report.notes.append("The script read it out of a tensor; it called no backward.")
+    report.notes.append(failed or "The script read it out of a tensor; it called no backward.")
     return report

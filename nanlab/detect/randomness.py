@@ -62,6 +62,10 @@ class Recorder:
 
     def take(self) -> RandomState:
         """The state now. Cost: about 2 µs; 7 µs more after Python's generator was used, 25 µs after NumPy's."""
+        return RandomState(*self.take_raw())
+
+    def take_raw(self) -> tuple:
+        """The arguments of the `RandomState` now, for a loop that takes one every step and uses hardly any."""
         numpy, python = self._numpy, self._python
         if numpy is None:
             numpy = self._numpy = _numpy_lazy()
@@ -69,7 +73,7 @@ class Recorder:
             python.read_again()
         if numpy.position.value != numpy.at or numpy.word.value != numpy.seen or numpy.always:
             numpy.read_again()
-        return RandomState(_cpu_state(), _device_states() if _HAS_DEVICES else _NONE, python.state, numpy.state)
+        return _cpu_state(), _device_states() if _HAS_DEVICES else _NONE, python.state, numpy.state
 
 
 def now() -> RandomState:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -19,7 +19,7 @@ from nanlab.detect.failure import Failure
 from nanlab.detect.mending import patches
 from nanlab.detect.nesting import tensors
 from nanlab.detect.patch import Target
-from nanlab.detect.randomness import RandomState, Recorder
+from nanlab.detect.randomness import RandomState
 from nanlab.detect.replay import compiled_code, why_not
 from nanlab.detect.report import Report
 from nanlab.detect.sentry import Sentry
@@ -28,28 +28,16 @@ from nanlab.detect.tracer import Tracer
 
 @dataclass(slots=True)  # not frozen: one is made every step
 class Start:
-    """What one pass began with: the batch (as it was yielded, not a copy), the random state, the versions of the
-    batch's tensors, which tell whether the body changed them in place."""
+    """What one pass began with: the batch, as it was yielded and not a copy, and the random state."""
 
     batch: object
     random: RandomState
-    versions: list[int]
 
-    @classmethod
-    def take(cls, batch: object, recorder: Recorder) -> Start:
-        return cls(batch, recorder.take(), _versions(batch))
-
-    def changed_in_place(self) -> list[str]:
-        if _versions(self.batch) == self.versions:
+    def in_place(self) -> list[str]:
+        """A warning where the batch may not be what it was: its tensors have been written to since they were made."""
+        if not any(not t.is_inference() and t._version for t in tensors(self.batch)):
             return []
-        return ["the batch as it was: the loop body changed it in place (copy it there, x = x.clone())"]
-
-
-def _versions(batch: object) -> list[int]:
-    flat = batch if type(batch) in (tuple, list) else (batch,)
-    if not all([type(t) is Tensor for t in flat]):  # the common batch needs no walk
-        flat = list(tensors(batch))
-    return [-1 if t.is_inference() else t._version for t in flat]
+        return ["the batch as it was, if the loop body changes it in place (x = x.clone() keeps it)"]
 
 
 class Rerun:
@@ -66,6 +54,7 @@ class Rerun:
         self.sentry, self.model, self.optimizers = sentry, model, list(optimizers)
         self.starts, self.buffers = list(starts), buffers
         self.tracer: Tracer | None = None
+        self._on_failure = sentry.on_failure
 
     def drop(self, failure: Failure | None = None) -> None:
         """Gradients to None; buffers, random state and the optimizers' settings to what they were before the step."""
@@ -134,6 +123,7 @@ class Rerun:
 
     def _settle(self, failure: Failure) -> None:
         self.tracer = None
+        self.sentry.on_failure = self._on_failure
         self.sentry.begin()
         self.sentry.replaying = self.sentry.hears_after = False
         self.sentry.hear_grad = True
@@ -150,9 +140,7 @@ class Rerun:
         return report
 
     def _not_reproduced(self, failure: Failure) -> Report:
-        reasons = [f"not captured: {what}" for start in self.starts for what in start.changed_in_place()] + why_not(
-            None
-        )
+        reasons = [f"not captured: {what}" for start in self.starts for what in start.in_place()] + why_not(None)
         notes = [f"The {failure.where} of step {failure.step} was not finite, and finite when the step ran again."]
         return Report("not-reproduced", step=failure.step, where=failure.where, sink=failure.where,
                       notes=notes + [f"{reason[0].upper()}{reason[1:]}." for reason in reasons])  # fmt: skip

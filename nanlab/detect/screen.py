@@ -34,7 +34,7 @@ def norm(tensors: Sequence[Tensor]) -> float:
     except (RuntimeError, NotImplementedError):  # sparse, nested, mixed widths
         norms = torch._foreach_norm([wide(t) for t in tensors], 2)
     if norms[0].is_cpu:
-        return math.hypot(*[n.item() for n in norms])
+        return math.hypot(*map(Tensor.item, norms))
     return math.hypot(*torch.stack(norms).tolist())
 
 

@@ -6,7 +6,7 @@ import io
 import runpy
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,14 +19,17 @@ class Stopped(BaseException):
     lets it pass."""
 
 
-def run(path: Path, args: Sequence[str]) -> int:
+def run(path: Path, args: Sequence[str], on_exit: Callable[[int], None] = lambda status: None) -> int:
     """Runs the script at `path` as ``__main__`` with ``sys.argv`` and ``sys.path[0]`` set as Python sets them, and
-    restores both. Returns the status that Python would have exited with; what the script raises passes through."""
+    restores both. Returns the status that Python would have exited with; what the script raises passes through. Where
+    it calls ``sys.exit``, `on_exit` is called with the status while the script's variables are still alive."""
     with _as_main(path, args):
         try:
             runpy.run_path(str(path), run_name="__main__")
         except SystemExit as end:
-            return _status(end.code)
+            status = _status(end.code)
+            on_exit(status)
+            return status
     return 0
 
 

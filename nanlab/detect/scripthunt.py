@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nanlab.detect import script
-from nanlab.detect.past import read_by_script
 from nanlab.detect.report import NonFiniteError, Report
 from nanlab.detect.scene import Scene
 from nanlab.detect.scriptwatch import ScriptWatch
@@ -55,17 +54,16 @@ def hunt_script(
     try:
         with watch, stage:
             try:
-                status = script.run(path, args)
+                status = script.run(path, args, watch.exited)
             except (script.Stopped, KeyboardInterrupt, NonFiniteError) as stop:
                 error = stop
             except BaseException as failed:
                 error = failed
-                if watch.tracer is not None and watch.found is None:
-                    watch.found = read_by_script(watch.tracer, watch.step(), failed)
+                watch.stopped_itself(f"The script stopped itself: {type(failed).__name__}: {failed}")
             finally:
                 watch.at_end()
-            if error is None and watch.found is None and not watch.backwards and watch.tracer is not None:
-                watch.found = read_by_script(watch.tracer, 0, None)
+            if error is None and not watch.backwards:
+                watch.stopped_itself(None)
     finally:
         sys.stdout.flush()
     if isinstance(error, KeyboardInterrupt) and watch.found is None:

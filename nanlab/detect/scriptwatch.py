@@ -22,7 +22,7 @@ from nanlab.detect.history import History
 from nanlab.detect.hunt import WRITTEN
 from nanlab.detect.listen import innermost, start, stop
 from nanlab.detect.pace import Pace
-from nanlab.detect.past import LayeredTags
+from nanlab.detect.past import LayeredTags, read_by_script
 from nanlab.detect.report import Report
 from nanlab.detect.screen import gradients
 from nanlab.detect.script import Stopped
@@ -50,6 +50,7 @@ class ScriptWatch(Sentry):
         self.pace, self.copies = Pace(), Copies()
         self.why_no_snapshots: str | None = None
         self.backwards = 0
+        self._step_began = 0  # the tracer's number of operations then
         self._bad_start: BadAtStart | None = None
         self._roots: list[nn.Module] = []
         self._healthy: set[tuple[int, str]] = set()  # buffers that were finite when last looked at
@@ -128,6 +129,7 @@ class ScriptWatch(Sentry):
             self.begin()
         self._seal()
         if self.tracer is not None:
+            self._step_began = self.tracer.number
             self.tracer.losses.clear()
         if self.copies.woken is not None:
             self.copies.end_after(self.step())
@@ -283,6 +285,16 @@ class ScriptWatch(Sentry):
             verdict, evidence = self.history.trajectory.judge()
             report.notes.append(f"The run before it{' was ' + verdict if verdict != 'short' else ''}: {evidence}.")
             raise Stopped
+
+    def exited(self, status: int) -> None:
+        """The script called ``sys.exit``."""
+        if status:
+            self.stopped_itself(f"The script ended itself with exit status {status}.")
+
+    def stopped_itself(self, how: str | None) -> None:
+        """The script ended without us: looks at the numbers that it may have ended for."""
+        if self.tracer is not None and self.found is None:
+            self.found = read_by_script(self.tracer, self.step(), self._step_began, how)
 
     def at_end(self) -> None:
         """The script ended: what was waiting for a step that never came, or was only ever read by the script."""

@@ -20,10 +20,10 @@ from nanlab.detect.closures import ClosureStep
 from nanlab.detect.failure import Failure, copied
 from nanlab.detect.history import History
 from nanlab.detect.listen import Listener
-from nanlab.detect.screen import can_spoil, gradients, narrow, non_finite, norm, parameters, state_tensors
+from nanlab.detect.screen import QUIET_NORM, can_spoil, gradients, narrow, non_finite, norm, parameters, state_tensors
 
 SCALE_WARNS, SCALE_FAILS = 1e-2, 1e-5  # as icefall does: a loss scale this small means gradients that no scale can cure
-LOOK_EVERY = 16  # steps between looks at the weights where arithmetic rules out that a step spoilt them
+LOOK_EVERY = 64  # steps between looks at the weights where arithmetic rules out that a step spoilt them
 
 
 class Sentry(Listener):
@@ -50,7 +50,10 @@ class Sentry(Listener):
         self.scaler: GradScaler | None = None
         self._handles: list = []
         self._extra = list(params)
-        self._params: dict[int, list[nn.Parameter]] = {}
+        self._params: dict[int, tuple[int, list[nn.Parameter]]] = {}
+        self._calm: dict[
+            int, float
+        ] = {}  # id of an optimizer -> the learning rate at which its settings were found calm
         self._narrow: dict[int, bool] = {}
         self._hidden: list[tuple[Tensor, Tensor]] = []
         self._closures: dict[int, ClosureStep] = {}
@@ -79,14 +82,13 @@ class Sentry(Listener):
             self._handles.pop().remove()
 
     def params(self, optimizer: Optimizer) -> list[nn.Parameter]:
-        key, count = id(optimizer), 0
-        for group in optimizer.param_groups:
-            count += len(group["params"])
-        known = self._params.get(key)
-        if known is None or len(known) != count:
-            known = self._params[key] = parameters(optimizer)
-            self._narrow[key] = narrow(known)
-        return known
+        """Every parameter of `optimizer`; read anew when it has got another group."""
+        known = self._params.get(id(optimizer))
+        if known is None or known[0] != len(optimizer.param_groups):
+            found = parameters(optimizer)
+            known = self._params[id(optimizer)] = (len(optimizer.param_groups), found)
+            self._narrow[id(optimizer)] = narrow(found)
+        return known[1]
 
     def every_param(self) -> list[Tensor]:
         """The parameters of all optimizers and of the model, each once."""
@@ -157,7 +159,10 @@ class Sentry(Listener):
             return self._closure_step(optimizer, closure, args, kwargs)
         passed_over = self.hold and self.hold.get(id(optimizer))
         if self.failure is None and not passed_over:
-            self._look_at_gradients(self.params(optimizer), optimizer)
+            grads = [g for p in self.params(optimizer) if (g := p.grad) is not None]
+            self._norm = total = norm(grads)
+            if not isfinite(total):
+                self._judge_gradients(grads, optimizer)
         if self.replaying or self.failure is not None or passed_over:
             self._hide(optimizer)
         return None
@@ -165,10 +170,14 @@ class Sentry(Listener):
     def _look_at_gradients(self, params: Sequence[Tensor], optimizer: Optimizer | None) -> None:
         grads = gradients(params)
         self._norm = norm(grads)
-        if grads and not isfinite(self._norm):
-            found_inf = getattr(optimizer, "found_inf", None)  # a fused optimizer skips the step by itself
-            if (found_inf is None or not float(found_inf)) and (bad := non_finite(grads)):
-                self._fail(Failure("gradient", bad, self.step(optimizer), optimizer))
+        if not isfinite(self._norm):
+            self._judge_gradients(grads, optimizer)
+
+    def _judge_gradients(self, grads: list[Tensor], optimizer: Optimizer | None) -> None:
+        """An exact look, after a norm that is not finite: it overflows on finite gradients, and is NaN for none."""
+        found_inf = getattr(optimizer, "found_inf", None)  # a fused optimizer skips the step by itself
+        if (found_inf is None or not float(found_inf)) and (bad := non_finite(grads)):
+            self._fail(Failure("gradient", bad, self.step(optimizer), optimizer))
 
     def _hide(self, optimizer: Optimizer) -> None:
         """Takes the gradients away, which every optimizer reads as nothing to do, until `after_step`."""
@@ -193,17 +202,28 @@ class Sentry(Listener):
 
     def after_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
         key = id(optimizer)
-        closure = self._closures.pop(key, None) if self._closures else None
-        step = self.history.steps.get(key, 0)
-        if closure is not None and self.replaying and self.failure is None and not self.hold.get(id(optimizer)):
-            self._look_after(optimizer, step, closure)
-        if self.replaying or self.failure is not None or (self.hold and self.hold.get(key)):
-            self._held_still(optimizer, closure)
+        if self._closures or self.replaying or self.failure is not None or (self.hold and self.hold.get(key)):
+            self._after_unusual_step(optimizer)
             return
-        if (closure is not None or self.look_always or step % LOOK_EVERY == 0 or self._narrow.get(key, True)
-                or can_spoil(optimizer, self._norm)):  # fmt: skip
-            self._look_after(optimizer, step, closure)
+        step = self.history.steps.get(key, 0)
+        lr = optimizer.param_groups[0]["lr"]
+        if not self._norm <= QUIET_NORM or self._calm.get(key) != lr or self.look_always or step % LOOK_EVERY == 0:
+            calm = not self._narrow.get(key, True) and not can_spoil(optimizer, self._norm)
+            self._calm[key] = lr if calm else math.nan
+            if not calm or self.look_always or step % LOOK_EVERY == 0:
+                self._look_after(optimizer, step, None)
         if self.failure is None:
+            self._count(optimizer)
+
+    def _after_unusual_step(self, optimizer: Optimizer) -> None:
+        """After a step with a closure, and after one that was not to be made."""
+        held = self.hold.get(id(optimizer))
+        closure = self._closures.pop(id(optimizer), None)
+        if closure is not None and self.failure is None and not held:
+            self._look_after(optimizer, self.step(optimizer), closure)
+        if self.replaying or self.failure is not None or held:
+            self._held_still(optimizer, closure)
+        else:
             self._count(optimizer)
 
     def _held_still(self, optimizer: Optimizer, closure: ClosureStep | None) -> None:
@@ -235,7 +255,8 @@ class Sentry(Listener):
         step = history.steps.get(key, 0)
         lr = optimizer.param_groups[0]["lr"]
         scale = history.scale if self.saw_scaler else math.nan
-        history.trajectory.add(step, self.loss, self._norm, lr if type(lr) is float else float(lr), scale)
+        lr = lr if type(lr) is float else float(lr)
+        history.trajectory.ring.append((step, self.loss, self._norm, lr, scale))
         history.steps[key] = step + 1
 
     # the loss scale

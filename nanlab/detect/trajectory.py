@@ -22,7 +22,7 @@ EXPLOSION = 100.0  # unless each of them rose and together by this factor
 RECENT = 3  # the end of a run is its largest of this many steps, so that one quiet step hides nothing
 
 
-class Point(NamedTuple):  # made every step: a frozen dataclass would cost a microsecond
+class Point(NamedTuple):
     """One step. `loss` is the last loss that backward saw, `gradient_norm` the L2 norm over all gradients as the
     optimizer got them (after clipping), `lr` the first group's learning rate, `scale` the loss scale; NaN where the
     step had none."""
@@ -38,13 +38,17 @@ class Point(NamedTuple):  # made every step: a frozen dataclass would cost a mic
 class Trajectory:
     """A ring of the last `LENGTH` steps. Prints as a table; `verdict` is ``"flat"``, ``"climbing"`` or ``"short"``."""
 
-    points: deque[Point] = field(default_factory=lambda: deque(maxlen=LENGTH))
+    ring: deque[tuple[int, float, float, float, float]] = field(default_factory=lambda: deque(maxlen=LENGTH))
 
     def __len__(self) -> int:
-        return len(self.points)
+        return len(self.ring)
+
+    @property
+    def points(self) -> list[Point]:
+        return list(map(Point._make, self.ring))
 
     def add(self, step: int, loss: float, gradient_norm: float, lr: float, scale: float) -> None:
-        self.points.append(Point._make((step, loss, gradient_norm, lr, scale)))
+        self.ring.append((step, loss, gradient_norm, lr, scale))
 
     @property
     def verdict(self) -> str:

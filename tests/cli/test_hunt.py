@@ -342,6 +342,38 @@ def test_a_script_that_looks_at_its_own_loss_and_raises_is_explained(hunt):
     assert "loss is -inf" in ran.err
 
 
+@pytest.mark.parametrize("end", ["raise ValueError('nan')", "sys.exit('nan')", "assert False"])
+def test_a_script_that_tests_its_loss_without_reading_it_is_explained(hunt, end):
+    ran = hunt(f"""
+        import sys, torch
+        w = torch.nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.SGD([w], lr=0.5)
+        for i in range(5):
+            optimizer.zero_grad()
+            loss = torch.log(w).sum()  # BAD
+            if torch.isnan(loss):
+                {end}
+            (w.sum() + 0 * w.sum()).backward()
+            optimizer.step()
+    """)
+    assert (ran.status, ran.report["step"], ran.report["line"]) == (1, 3, ran.line)
+
+
+def test_a_failure_that_has_nothing_to_do_with_numbers_stays_the_scripts(hunt):
+    ran = hunt("""
+        import torch
+        print((torch.zeros(1) / 0).item())
+        w = torch.nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.SGD([w], lr=0.5)
+        optimizer.zero_grad()
+        w.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        {}["missing"]
+    """)
+    assert ran.status == 3
+
+
 def test_a_script_that_only_computes_is_explained_by_what_it_reads(hunt):
     ran = hunt("""
         import torch
