@@ -25,7 +25,7 @@ _RULES = (  # the first that matches decides; names are in lower case
                          r"obj|no obj|class|\.?5r|\.75r|mae|mape|mse_metric|smape|msle|stdev|std|mean|median|min"
                          r"|max)$|(?:^|[_/ ])"
                           r"(?:ap|ar|map|recall|precision|prec|f1|iou|miou|dice|auc|psnr|ssim|bleu)[ _/@.-]\S{1,24}$"
-                          r"|matthews|spearman|pearson|rew_mean|len_mean|_auc|_acc|^acc_|map50|iou$|avg iou")),
+                          r"|matthews|spearman|pearson|rew_?mean|len_?mean|_auc|_acc|^acc_|map50|iou$|avg iou")),
     ("loss", re.compile(r"loss|xent|cross[ _-]?entropy|(?:^|[ _/.\-])(?:nll|ppl|perplexity|cost|objective|elbo|ce"
                         r"|mse|rmse|bce|score|energy|"
                         r"kl(?:d|_div)?|bpc|bpb|bits|residual|l1|l2|huber|logloss|deviance|chi2|error|err|logp"

@@ -64,6 +64,7 @@ _SIGNATURES = (
     facts.stated_range,
     settings.small_batch,
     settings.bad_at_start,
+    settings.large_run,
 )
 
 

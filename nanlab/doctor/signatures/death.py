@@ -32,14 +32,14 @@ def instant_death(found: Findings) -> Iterator[Evidence]:
                 "exploding_gradients": -0.3,
                 "unscaled_inputs_or_targets": -1.6,
                 "bad_init_or_uninitialised": -1.4,
-                "unknown": 1.4,
+                "unknown": 0.8,
             },
         )
     else:
         yield Evidence(
             "no growth in the few records before the end",
             lines,
-            {"lr_too_high": -0.1, "unscaled_inputs_or_targets": -0.7, "unknown": 0.6},
+            {"lr_too_high": -0.1, "unscaled_inputs_or_targets": -0.7, "unknown": 0.4},
         )
 
 
@@ -93,6 +93,9 @@ def inf_before_nan(found: Findings) -> Iterator[Evidence]:
             "fully_masked_attention": -0.8,
         },
     )
+    if not found.before:
+        weights = {"log_or_div_of_zero": 0.6, "fp16_overflow_or_no_scaler": 0.2, "lr_too_high": -0.5}
+        yield Evidence("inf in the first record: a logarithm of 0 gives it", (onset.line,), weights)
 
 
 def transient(found: Findings) -> Iterator[Evidence]:

@@ -23,6 +23,9 @@ def messages(found: Findings) -> Iterator[Evidence]:
         if found.onset is None and hits[0].phrase.signal not in _TELLS:  # what fits a fault is no fault by itself
             weights = {name: weight for name, weight in weights.items() if name in {"metric_only", "amp_warmup_skip"}}
         yield Evidence(says, tuple(sorted({hit.line for hit in hits}))[:4], weights)
+    if found.onset is not None and not half and not found.run.points("scale"):
+        line = (found.onset.line,)
+        yield Evidence("nothing in the log speaks of fp16", line, {"fp16_overflow_or_no_scaler": -0.5})
     yield from _statistics(found)
     yield from _dropped(found)
 

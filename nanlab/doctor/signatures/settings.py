@@ -13,6 +13,8 @@ _LIMITS = {
     "other": ((0.09, 1.5), (0.02, 0.9), (9e-3, 0.4)),
 }
 
+SMALL_RATE = 1e-4  # below this a rise in warm-up says little
+
 
 def learning_rate(found: Findings) -> Iterator[Evidence]:
     """A rate that is large, or still rising when the run died."""
@@ -30,7 +32,8 @@ def learning_rate(found: Findings) -> Iterator[Evidence]:
     values = [p.value.number for p in counted][-6:]
     if len(values) >= 3 and values == sorted(values) and len(set(values)) >= 3:
         lines = tuple(p.line for p in counted[-3:])
-        yield Evidence("the learning rate was still rising when the run died", lines, {"lr_too_high": 1.6})
+        weights = {"lr_too_high": 1.6 if values[-1] >= SMALL_RATE else 0.6}
+        yield Evidence("the learning rate was still rising when the run died", lines, weights)
     if _sweep(rates):
         yield Evidence(
             "other learning rates change nothing",
@@ -164,6 +167,10 @@ _LANGUAGE = re.compile(
     r"tokenizer|torchtitan|nanogpt|tps|max_seq_len\w{0,4}|cutoff_len|token)\b|'learning_rate': \S{1,24} 'epoch'"
     r"|'learning_rate':.{1,30}'epoch':"
 )
+_LARGE = re.compile(
+    r"consumed (?:samples|tokens)|\bfsdp\b|device mesh|(?:tensor|pipeline|context)[- _]?(?:model[- _])?parallel"
+    r"|\[rank ?\d{1,5}\]|\(\d{1,4}/\d{1,4}\) epoch|tok(?:ens)?/s"
+)
 _DETECTION = re.compile(
     r"rpn|bbox|box_loss|loss_box|yolo|anchor|loss_iou|loss_xy|loss_wh|\bmap50\b|avg iou|\bregion \d{1,3} "
 )
@@ -172,6 +179,15 @@ _DETECTION = re.compile(
 def is_language(found: Findings) -> bool:
     """Whether the log speaks of tokens: such inputs have no scale."""
     return any(_LANGUAGE.search(e.low[:600]) for e in found.run.events[:200])
+
+
+def large_run(found: Findings) -> Iterator[Evidence]:
+    """Training spread over many devices: several parts can be to blame, and few such cases are ever resolved."""
+    if found.onset is None:
+        return
+    event = next((e for e in found.run.events[:300] if _LARGE.search(e.low[:600])), None)
+    if event is not None:
+        yield Evidence("a run spread over many devices", (event.line,), {"unknown": 0.6})
 
 
 def domain(found: Findings) -> Iterator[Evidence]:
