@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -29,7 +29,6 @@ class Trial:
     step_fn: Callable[[], object]
     sources: Sources
     restore: Callable[[], None]
-    notes: list[str] = field(default_factory=list)
 
     def finite(self, *contexts) -> bool | None:
         """Whether the step is finite inside `contexts`; None when it raises there."""
@@ -45,7 +44,6 @@ class Trial:
             return False
         except Exception:
             return None
-
 
     def hunted(self, *contexts) -> Report | None:
         """What a hunt finds inside `contexts`; None when the step raises there."""

@@ -13,7 +13,7 @@ from nanlab.detect.labels import columns
 from nanlab.detect.origin import Origin, Slice, slice_back
 from nanlab.detect.patch import Target
 from nanlab.detect.provenance import Event
-from nanlab.detect.report import Report
+from nanlab.detect.report import PLACES, Report
 from nanlab.detect.sources import named_leaves
 from nanlab.detect.suspicion import suspect_of
 from nanlab.detect.values import count, is_numeric, largest
@@ -40,12 +40,13 @@ def explain(tracer: Tracer, sink: str, bad: list[Tensor | Event], *, step: int =
         if counts is not None:
             sinks.append(next(iter(tracer.tags.of(t)), None) or tracer.external(t, counts))
     found = slice_back(sinks)
+    if not found.origins:
+        return Report("non-finite", step=step, where=sink if sink in PLACES else None, sink=sink, notes=[UNSEEN])
     return _report(tracer, found, sink, step)
 
 
 def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
-    origin = found.origins[0]
-    origin = hidden(found, sink) or origin
+    origin = hidden(found, sink) or found.origins[0]
     event, at = origin.event, origin.at
     place = event.reader[0] if event.reader else at.place
     form = form_of(event)
@@ -118,5 +119,3 @@ def notes(event: Event, at: Event, found: Slice, sink: str) -> list[str]:
         lines.append(f"The first NaN came of it by {forms.public(then.finding.form)}{at}.")
     return lines
 
-
-__all__ = ["explain", "form_of"]

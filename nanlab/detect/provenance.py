@@ -68,11 +68,15 @@ def span(t: Tensor) -> tuple[int, int, bool]:
     return start, start + reach * size, reach == t.numel()
 
 
+MOST = 4096  # storages remembered before those that were freed are forgotten
+
+
 class Tags:
     """Storage → the events whose bad values it still holds, with the bytes that each wrote."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[object, list[tuple[Event, int, int]]]] = {}
+        self._limit = MOST
 
     def wrote(self, t: Tensor, event: Event | None) -> None:
         """Notes that `t` was just written: by `event`, or with finite values when None."""
@@ -86,8 +90,15 @@ class Tags:
             kept.append((event, low, high))
         if kept:
             self._held[key] = (held[0] if held else _weak(t), kept)
+            if len(self._held) > self._limit:
+                self._forget()
         else:
             del self._held[key]
+
+    def _forget(self) -> None:
+        """Drops what belongs to memory that was freed; a long run would fill up with it."""
+        self._held = {k: v for k, v in self._held.items() if isinstance(v[0], Tensor) or not v[0].expired()}
+        self._limit = max(MOST, 2 * len(self._held))
 
     def of(self, t: Tensor) -> list[Event]:
         """The events whose values `t` may hold, the latest first."""

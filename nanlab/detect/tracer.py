@@ -8,6 +8,7 @@ is what keeps it near the cost of a plain step. Taught in lesson 09_step_12001.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 
 from torch import Tensor, nn
@@ -23,13 +24,15 @@ from nanlab.detect.record import external
 from nanlab.detect.sources import Sources
 from nanlab.detect.values import Counts
 
+LOSSES = 4  # the latest losses are kept, no more: each holds a graph
+
 
 class Tracer:
     """Context manager that records where non-finite values come from while it is open.
 
     With `model`, module paths and parameters are named by it; `optimizer` names the optimizer's state; `batch` (any
-    nesting of tensors) names the inputs. `losses` holds what `backward` was called on. Attributes `on_backward` and
-    `on_optimizer` may be set to callables; each is called before the graph or the step runs, and may raise.
+    nesting of tensors) names the inputs. `losses` holds what `backward` was last called on. Attributes `on_backward`
+    and `on_optimizer` may be set to callables; each is called before the graph or the step runs, and may raise.
     Without `operations` it only follows backward, optimizers and modules, at next to no cost.
     Not reentrant; detaches itself whatever happens inside.
     """
@@ -43,13 +46,12 @@ class Tracer:
         self.number = 0  # operations seen
         self.calls = 0  # functions seen
         self.step = 0  # optimizer steps that ended
-        self.losses: list[Tensor] = []
+        self.losses: deque[Tensor] = deque(maxlen=LOSSES)
         self.muted = False  # set to True, nothing more is recorded
         self.quiet = Quiet()
         self.hushed = False  # whether the next optimizer step needs no watching; set by on_optimizer
         self.on_backward: Callable[[list[Tensor]], None] | None = None
         self.on_optimizer: Callable[[object], None] | None = None
-        self.patch: Callable[..., object] | None = None
         self.stack: list[Label] = []
         self.modules: list[nn.Module] = []
         self.loss_spans: list[tuple[nn.Module, int, int]] = []  # a root that returns a loss, and its last lines

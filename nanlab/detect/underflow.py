@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 WATCHED = {"exp", "exp_", "exp2", "pow", "square", "sigmoid", "special_expit"}  # they make zeros out of what is none
 EPSILON = {"add", "add_", "clamp", "clamp_min", "maximum"}  # how an epsilon is added
 HALF_OF_LEAST = 2.98e-8  # half of fp16's least subnormal number, 2**-24: what is smaller rounds to 0
+MOST = 100_000  # calls remembered: more than a step has
 DEPTH = 24  # nodes to look back through
 DIVISORS = ("other", "tensor2", "self")
 
@@ -35,6 +36,8 @@ def watch(tracer: Tracer, name: str, args: tuple, out: Tensor) -> None:
         some = x != 0 if name in ("pow", "square") else x.isfinite()
         gone = x.shape == out.shape and bool(((out == 0) & some).any())
     if gone:
+        if len(tracer.vanished) > MOST:
+            tracer.vanished.clear()
         tracer.vanished.add(tracer.stack[-1].call)
 
 

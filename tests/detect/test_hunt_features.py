@@ -329,3 +329,28 @@ def test_nested_batches_name_the_leaf():
     bad[0, 0] = math.nan
     report = hunt(lambda: model(bad).mean(), model, batch={"a": [torch.zeros(1), {"x": bad}]})
     assert report.op == "nan in batch['a'][1]['x']"
+
+
+@pytest.mark.parametrize(("method", "number"), [("mul_", 1e30), ("add_", 3e38)])
+def test_an_in_place_operation_with_a_large_number_is_watched(method, number, marked):
+    model = small()
+
+    def loss():
+        h = (model(torch.ones(2, 4)).abs() + 1) * 1e38
+        getattr(h, method)(number)  # <- here
+        return h.mean() * 1e-38
+
+    report = hunt(loss, model)
+    assert (report.form, report.line) == ("overflow", marked(loss))
+
+
+def test_an_in_place_operation_with_a_small_number_keeps_what_was_bad(marked):
+    model = small()
+
+    def loss():
+        h = torch.log(model(torch.ones(2, 4)) * 0)  # <- here
+        h.mul_(0.5).add_(1.0)
+        return h.mean()
+
+    report = hunt(loss, model)
+    assert (report.form, report.line) == ("log(0)", marked(loss))

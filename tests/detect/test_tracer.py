@@ -170,3 +170,31 @@ def test_a_strided_write_does_not_clear_what_lies_between():
 )
 def test_the_bytes_that_a_view_touches(view, expected):
     assert span(view(torch.zeros(4, 4))) == expected
+
+
+def test_tags_of_memory_that_was_freed_are_forgotten(monkeypatch):
+    monkeypatch.setattr("nanlab.detect.provenance.MOST", 20)
+    with Tracer() as tracer:
+        kept = torch.log(torch.zeros(4))
+        for _ in range(200):
+            torch.log(torch.zeros(4))
+        assert len(tracer.tags._held) <= 45 and tracer.tags.of(kept)
+
+
+def test_losses_of_earlier_steps_are_let_go():
+    x = torch.ones(2, requires_grad=True)
+    with Tracer() as tracer:
+        losses = []
+        for _ in range(10):
+            loss = (x * 2).sum()
+            losses.append(weakref.ref(loss))
+            loss.backward()
+            del loss
+        gc.collect()
+        assert sum(ref() is not None for ref in losses) <= 4 and tracer.losses
+
+
+def test_nothing_bad_to_explain_is_said_to_be_unseen():
+    with Tracer() as tracer:
+        report = explain(tracer, "loss", [torch.ones(2)])
+    assert report.where == "loss" and report.form is None and "No watched operation" in str(report)
