@@ -373,3 +373,31 @@ def test_a_module_called_in_a_function_named_like_a_loss_is_forward_all_the_same
     assert hunt(loss_fn, model).where == "forward"
     plain = nn.Linear(4, 4)
     assert hunt(lambda: plain(torch.zeros(2, 4) / 0).mean(), plain).where == "forward"
+
+
+def test_a_division_by_zero_among_masked_elements_is_the_origin_and_not_the_mask(marked):
+    model, hidden = Linear(), torch.tensor([True, False, False, False])
+    divisor = torch.tensor([1.0, 1.0, 0.0, 1.0])
+
+    def loss():
+        scores = model(torch.ones(2, 4)).abs().masked_fill(hidden, -INF)
+        shares = scores / divisor  # <- here
+        return shares.masked_fill(hidden, 0).sum()
+
+    report = hunt(loss, model)
+    assert (report.form, report.line, report.element) == ("x/0", marked(loss), [0, 2])
+
+
+def test_a_buffer_that_was_bad_before_raises_no_alarm():
+    class Cached(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+            self.register_buffer("cache", torch.full((3,), math.nan))
+
+        def forward(self, x):
+            self.cache[0] = 1.0
+            return self.fc(x)
+
+    model = Cached()
+    clean(lambda: model(torch.ones(2, 4)).mean(), model)

@@ -42,12 +42,13 @@ class Operation:
         self.element = self._first()
 
     def _first(self) -> tuple[int, ...]:
-        """The first bad element at which no operand of the same shape is NaN already, else the first bad one."""
+        """The first bad element at which no operand is NaN already (or, when an infinity is asked about, bad already),
+        else the first bad one."""
         bad = bad_mask(self.out, nan_only=self.nan)
         fresh = bad.clone()
         for t in self.tensors():
             if t.dim() <= self.out.dim() and _fits(t, self.out):
-                fresh &= ~bad_mask(t, nan_only=True).expand(self.out.shape)
+                fresh &= ~bad_mask(t, nan_only=self.nan).expand(self.out.shape)
         return first_true(fresh if bool(fresh.any()) else bad)
 
     def tensors(self) -> list[Tensor]:
