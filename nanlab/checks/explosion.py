@@ -7,10 +7,11 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from nanlab.checks.verdict import call, fail, passed
+from nanlab.checks.verdict import Exercise, call, fail
 from nanlab.failures import explosion
 from nanlab.failures.run import History, digits
 
+EXERCISE = Exercise("02_loss_explosion", ("first bad value", "learning rate", "data", "is_bad"))
 STEPS = 60
 FALLS_TO = 0.1  # a cured run ends below this share of its first loss
 SAME_TASK = 0.98  # correlation of the targets with the row sums; standardising each column leaves it above 0.99
@@ -32,7 +33,7 @@ def first_bad(step: int, quantity: str) -> None:
         fail(tried, answer, "It is infinite at that step too, but it is computed after what made it so.")
     if quantity != explosion.FIRST_BAD_WHERE:
         fail(tried, answer, "The largest activation is about 3e26 there, and fp32 holds that. What squares it?")
-    passed("first bad value")
+    EXERCISE.passed("first bad value")
 
 
 def rate(lr: float) -> None:
@@ -46,7 +47,7 @@ def rate(lr: float) -> None:
     if not history.finite:
         fail(tried, _bad(history), "It still explodes.", suspect="lr_too_high")
     _learns(history, tried, "Too small: a range test finds the largest rate that works.")
-    passed("learning rate")
+    EXERCISE.passed("learning rate")
 
 
 def data(make_data: Callable[[], tuple[Tensor, Tensor]]) -> None:
@@ -65,7 +66,7 @@ def data(make_data: Callable[[], tuple[Tensor, Tensor]]) -> None:
     if not history.finite:
         fail(tried, _bad(history), _unscaled(inputs, targets), suspect="unscaled_inputs_or_targets")
     _learns(history, tried, "Aim at a standard deviation of 1 for both.")
-    passed("data")
+    EXERCISE.passed("data")
 
 
 def is_bad(is_bad: Callable[[float], bool]) -> None:
@@ -81,7 +82,7 @@ def is_bad(is_bad: Callable[[float], bool]) -> None:
         if math.isnan(loss):
             fail(tried, repr(answer), "Every comparison with nan is False: a limit misses it. Ask for finite.")
         fail(tried, repr(answer), "That is a loss like any other. A large loss is a warning and not yet a failure.")
-    passed("is_bad")
+    EXERCISE.passed("is_bad")
 
 
 def _bad(history: History) -> str:

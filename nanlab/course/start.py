@@ -123,7 +123,7 @@ def asked_in(notebook: Path) -> list[str]:
 def _live(root: Path | None, kept: Progress, track: str, topic: Topic) -> str:
     """One field of the map: a link, and how much of the lesson is answered."""
     if root is None or not (file := root / lesson_path(track, topic.name)).is_file():
-        return f'<span class="nanlab-soon">{_minutes(track)}</span>'
+        return '<span class="nanlab-soon">not written yet</span>'
     asked, answered = asked_in(file), kept.answered(track)
     done = sum(id in answered for id in asked)
     state = f"{done} of {len(asked)} answered" if done else "not begun"

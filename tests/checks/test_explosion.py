@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from nanlab import check
+from nanlab.checks import verdict
+from nanlab.course.progress import progress
 from nanlab.failures import explosion
 
 
@@ -82,3 +84,23 @@ def test_a_stub_function_is_told_that_nothing_is_written_yet():
 
     with pytest.raises(check.CheckFailed, match="Nothing is written yet"):
         check.is_bad(stub)
+
+
+def test_all_questions_passed_in_a_track_are_noted_as_an_exercise_done(monkeypatch, tmp_path):
+    monkeypatch.setenv("NANLAB_HOME", str(tmp_path))
+    monkeypatch.setenv("JPY_SESSION_NAME", "exercises/developer/02_loss_explosion.ipynb")
+    monkeypatch.setattr(verdict, "_RIGHT", {})
+    for function, answer in ((f, a) for f, a, _ in RIGHT[:5]):
+        function(*answer)
+    assert not progress().passed("developer", "02_loss_explosion")
+    check.is_bad(lambda loss: not math.isfinite(loss))
+    assert progress().passed("developer", "02_loss_explosion")
+
+
+def test_a_home_that_cannot_be_written_changes_no_verdict(monkeypatch, tmp_path, capsys):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("NANLAB_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("JPY_SESSION_NAME", "exercises/developer/02_loss_explosion.ipynb")
+    monkeypatch.setattr(verdict, "_RIGHT", {"02_loss_explosion": {"first bad value", "learning rate", "data"}})
+    check.is_bad(lambda loss: not math.isfinite(loss))
+    assert capsys.readouterr().out == "is_bad: correct\n"
