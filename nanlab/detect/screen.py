@@ -20,6 +20,7 @@ QUIET_NORM = 1e15  # its square, a second moment, stays 8 decades below float32'
 SMALL_EPS = 1e-12  # QUIET_NORM divided by it is 1e27: an update that float32 still holds
 LARGE_LR = 1e6  # times QUIET_NORM it is 1e21
 MOST_DECAY = 0.1  # of a weight in a step: up to there decay shrinks weights, also with momentum
+TINY = 65_536  # values: a norm over them takes about as long as the calls that ask for it
 KNOWN = {SGD, Adam, AdamW, RMSprop, Adagrad}
 
 
@@ -36,6 +37,28 @@ def norm(tensors: Sequence[Tensor]) -> float:
     if norms[0].is_cpu:
         return math.hypot(*map(Tensor.item, norms))
     return math.hypot(*torch.stack(norms).tolist())
+
+
+def all_finite(tensors: Sequence[Tensor]) -> bool:
+    """Whether every value of these plain CPU tensors is finite, exactly, in half the time of a norm over small ones. It
+    is the check of the loss scaler, with a scale of one: it writes to each tensor the values that it holds."""
+    try:
+        torch._amp_foreach_non_finite_check_and_unscale_(tensors, _found, _ONE)
+    except RuntimeError:  # a layout or a gradient of a gradient that may not be written to
+        return math.isfinite(norm(tensors)) or not non_finite(tensors)
+    if _found.item():
+        _found.zero_()
+        return False
+    return True
+
+
+def tiny(params: Sequence[Tensor]) -> bool:
+    """Whether all of `params` together are so small that calls, and not values, are what a look at them costs."""
+    plain_ones = all(p.is_cpu and p.layout is torch.strided and p.dtype is torch.float32 for p in params)
+    return plain_ones and sum(p.numel() for p in params) <= TINY
+
+
+_found, _ONE = torch.zeros((), device="cpu"), torch.ones((), device="cpu")
 
 
 def wide(t: Tensor) -> Tensor:

@@ -7,26 +7,36 @@ affair.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 
 import torch
 from torch import Tensor, nn
-from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from nanlab.detect.closures import ClosureStep
 from nanlab.detect.failure import Failure, copied
 from nanlab.detect.history import History
-from nanlab.detect.listen import Listener
-from nanlab.detect.screen import QUIET_NORM, can_spoil, gradients, narrow, non_finite, norm, parameters, state_tensors
+from nanlab.detect.lossscale import ScaleWatch
+from nanlab.detect.screen import (
+    QUIET_NORM,
+    all_finite,
+    can_spoil,
+    gradients,
+    narrow,
+    non_finite,
+    norm,
+    parameters,
+    state_tensors,
+    tiny,
+)
+from nanlab.detect.trajectory import LENGTH
 
-SCALE_WARNS, SCALE_FAILS = 1e-2, 1e-5  # as icefall does: a loss scale this small means gradients that no scale can cure
+NORM_EVERY = 8  # steps between the norms of a tiny model's gradients
 LOOK_EVERY = 64  # steps between looks at the weights where arithmetic rules out that a step spoilt them
 
 
-class Sentry(Listener):
+class Sentry(ScaleWatch):
     """Watches `optimizers` (and every backward call) between `attach` and `detach`.
 
     A failure is kept in `failure` and handed to `on_failure`. From then on, until `begin`, optimizers stand still:
@@ -47,7 +57,6 @@ class Sentry(Listener):
         self.on_failure = on_failure or (lambda failure: None)
         self.hears_after = self.look_always = self.replaying = False
         self.hear_grad = True
-        self.scaler: GradScaler | None = None
         self._handles: list = []
         self._extra = list(params)
         self._params: dict[int, tuple[int, list[nn.Parameter]]] = {}
@@ -55,9 +64,10 @@ class Sentry(Listener):
             int, float
         ] = {}  # id of an optimizer -> the learning rate at which its settings were found calm
         self._narrow: dict[int, bool] = {}
+        self._tiny: dict[int, bool] = {}
+        self._usual_loss = 0.0  # the size of the last step's loss
         self._hidden: list[tuple[Tensor, Tensor]] = []
         self._closures: dict[int, ClosureStep] = {}
-        self._warned = False
         self.begin()
 
     def begin(self) -> None:
@@ -69,8 +79,8 @@ class Sentry(Listener):
         self.hold: dict[int, int] = {}  # id of an optimizer -> how many of its next steps are passed over unseen
         self.looks = self.deaf = 0  # losses looked at; how many of the next ones are passed over
         self._deferred: list[Tensor] = []
-        self._scaled = False
-        self._norm = math.nan
+        self.scaled = False
+        self._norm = self._bound = math.nan  # the gradient norm, and one that it does not exceed by much
 
     def attach(self) -> None:
         for one in self.optimizers:
@@ -87,7 +97,7 @@ class Sentry(Listener):
         if known is None or known[0] != len(optimizer.param_groups):
             found = parameters(optimizer)
             known = self._params[id(optimizer)] = (len(optimizer.param_groups), found)
-            self._narrow[id(optimizer)] = narrow(found)
+            self._narrow[id(optimizer)], self._tiny[id(optimizer)] = narrow(found), tiny(found)
         return known[1]
 
     def every_param(self) -> list[Tensor]:
@@ -99,8 +109,8 @@ class Sentry(Listener):
 
     def before_backward(self, losses: Sequence[Tensor]) -> None:
         loss = losses[0]
-        if self._scaled:  # it was looked at before it was scaled
-            self._scaled = False
+        if self.scaled:  # it was looked at before it was scaled
+            self.scaled = False
         elif len(losses) == 1 and loss.is_cpu and loss.numel() == 1 and not self.deaf and self.failure is None:
             self.saw_loss = True  # the usual case, without the calls of the general one
             self.looks += 1
@@ -109,10 +119,6 @@ class Sentry(Listener):
                 self._judge_loss(loss, value)
         else:
             self.look_at_loss(losses)
-
-    def on_scale(self, scaler: GradScaler, outputs: object) -> None:
-        self.scaler, self.saw_scaler, self._scaled = scaler, True, True
-        self.look_at_loss((outputs,) if isinstance(outputs, Tensor) else tuple(outputs))
 
     def on_grad(self, outputs: Sequence[Tensor], create_graph: bool) -> None:
         """A graph that is kept is a penalty in the making, whose value the loss will carry; a scalar that is not is a
@@ -137,7 +143,7 @@ class Sentry(Listener):
     def _judge_loss(self, loss: Tensor, value: complex) -> None:
         self.loss = value = abs(value) if isinstance(value, complex) else value
         if not isfinite(value) and non_finite([loss]):
-            self._fail(Failure("loss", [loss.detach()], self.step()))
+            self.fail(Failure("loss", [loss.detach()], self.step()))
 
     def _settle(self) -> None:
         waiting, self._deferred = self._deferred, []
@@ -159,17 +165,30 @@ class Sentry(Listener):
             return self._closure_step(optimizer, closure, args, kwargs)
         passed_over = self.hold and self.hold.get(id(optimizer))
         if self.failure is None and not passed_over:
-            grads = [g for p in self.params(optimizer) if (g := p.grad) is not None]
-            self._norm = total = norm(grads)
-            if not isfinite(total):
-                self._judge_gradients(grads, optimizer)
+            self._look_before(optimizer)
         if self.replaying or self.failure is not None or passed_over:
             self._hide(optimizer)
         return None
 
+    def _look_before(self, optimizer: Optimizer) -> None:
+        """The gradients of one optimizer. Of a tiny model the norm is taken on the first 64 steps, then on every eighth
+        and wherever the loss has doubled; in between the gradients are only looked at."""
+        key = id(optimizer)
+        grads = [g for p in self.params(optimizer) if (g := p.grad) is not None]
+        step = self.history.steps.get(key, 0)
+        calm = self._tiny[key] and not self.look_always and abs(self.loss) <= 2.0 * self._usual_loss
+        if step < LENGTH or step % NORM_EVERY == 0 or not calm:
+            self._norm = self._bound = total = norm(grads)
+            if not isfinite(total):
+                self._judge_gradients(grads, optimizer)
+        else:
+            self._norm, self._bound = math.nan, 0.0
+            if not all_finite(grads):
+                self._judge_gradients(grads, optimizer)
+
     def _look_at_gradients(self, params: Sequence[Tensor], optimizer: Optimizer | None) -> None:
         grads = gradients(params)
-        self._norm = norm(grads)
+        self._norm = self._bound = norm(grads)
         if not isfinite(self._norm):
             self._judge_gradients(grads, optimizer)
 
@@ -177,7 +196,7 @@ class Sentry(Listener):
         """An exact look, after a norm that is not finite: it overflows on finite gradients, and is NaN for none."""
         found_inf = getattr(optimizer, "found_inf", None)  # a fused optimizer skips the step by itself
         if (found_inf is None or not float(found_inf)) and (bad := non_finite(grads)):
-            self._fail(Failure("gradient", bad, self.step(optimizer), optimizer))
+            self.fail(Failure("gradient", bad, self.step(optimizer), optimizer))
 
     def _hide(self, optimizer: Optimizer) -> None:
         """Takes the gradients away, which every optimizer reads as nothing to do, until `after_step`."""
@@ -207,13 +226,13 @@ class Sentry(Listener):
             return
         step = self.history.steps.get(key, 0)
         lr = optimizer.param_groups[0]["lr"]
-        if not self._norm <= QUIET_NORM or self._calm.get(key) != lr or self.look_always or step % LOOK_EVERY == 0:
-            calm = not self._narrow.get(key, True) and not can_spoil(optimizer, self._norm)
+        if not self._bound <= QUIET_NORM or self._calm.get(key) != lr or self.look_always or step % LOOK_EVERY == 0:
+            calm = not self._narrow.get(key, True) and not can_spoil(optimizer, self._bound)
             self._calm[key] = lr if calm else math.nan
             if not calm or self.look_always or step % LOOK_EVERY == 0:
                 self._look_after(optimizer, step, None)
         if self.failure is None:
-            self._count(optimizer)
+            self.count(optimizer)
 
     def _after_unusual_step(self, optimizer: Optimizer) -> None:
         """After a step with a closure, and after one that was not to be made."""
@@ -224,7 +243,7 @@ class Sentry(Listener):
         if self.replaying or self.failure is not None or held:
             self._held_still(optimizer, closure)
         else:
-            self._count(optimizer)
+            self.count(optimizer)
 
     def _held_still(self, optimizer: Optimizer, closure: ClosureStep | None) -> None:
         for p, grad in self._hidden:
@@ -244,12 +263,13 @@ class Sentry(Listener):
             tensors = [t.detach() for t in tensors]
             if not isfinite(norm(tensors)) and (bad := non_finite(tensors)):
                 failure = Failure(where, bad, step, optimizer, spoilt=closure is None)
-                self._fail(failure)
+                self.fail(failure)
                 break
         if closure is not None and self.failure is not None:
             closure.put_back()
 
-    def _count(self, optimizer: Optimizer) -> None:
+    def count(self, optimizer: Optimizer) -> None:
+        """Notes a step that `optimizer` has made."""
         key, history = id(optimizer), self.history
         self.stepped[key] = self.stepped.get(key, 0) + 1
         step = history.steps.get(key, 0)
@@ -258,24 +278,7 @@ class Sentry(Listener):
         lr = lr if type(lr) is float else float(lr)
         history.trajectory.ring.append((step, self.loss, self._norm, lr, scale))
         history.steps[key] = step + 1
-
-    # the loss scale
-
-    def on_scaler_step(self, scaler: GradScaler, optimizer: Optimizer, stepped: bool) -> None:
-        """A step that the scaler skipped is a step that the program made: it counts."""
-        if not stepped and self.failure is None:
-            self._count(optimizer)
-
-    def on_scaler_update(self, scaler: GradScaler) -> None:
-        self.history.scale = scale = scaler.get_scale()
-        if scale < SCALE_FAILS and self.failure is None:
-            bad = non_finite(gradients(self.every_param()))
-            note = f"The loss scale fell to {scale:.3g}: gradients are not finite at any scale."
-            self._fail(Failure("gradient", bad, max(0, self.step() - 1), notes=[note]))
-        elif scale < SCALE_WARNS and not self._warned:
-            self._warned = True
-            said = f"the loss scale fell to {scale:.3g}; gradients are not finite again and again, no scale cures that"
-            warnings.warn(f"step {self.step()}: {said} (nanlab stops at {SCALE_FAILS:g})", stacklevel=4)
+        self._usual_loss = abs(self.loss)
 
     # the end of a pass
 
@@ -297,9 +300,10 @@ class Sentry(Listener):
         """For a loop without an optimizer, which changes its weights by hand."""
         held = [p.detach() for p in self.every_param()]
         if not isfinite(norm(held)) and (bad := non_finite(held)):
-            self._fail(Failure("weights", bad, self.step(), spoilt=True))
+            self.fail(Failure("weights", bad, self.step(), spoilt=True))
 
-    def _fail(self, failure: Failure) -> None:
+    def fail(self, failure: Failure) -> None:
+        """Keeps `failure` and tells `on_failure`; the optimizers stand still from here on."""
         self.failure = failure
         failure.made, failure.looks = dict(self.stepped), max(0, self.looks - 1)
         failure.settings = [(group, {name: copied(value) for name, value in group.items() if name != "params"})

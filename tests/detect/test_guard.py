@@ -655,3 +655,19 @@ def test_the_origin_is_confirmed_by_mending_its_operands_where_that_was_asked_fo
     assert caught.value.report.confirmed_by == ["operand patched"]
     assert 6 <= passes <= 8
     assert same(before, state_of(model, optimizer))
+
+
+def test_a_long_run_of_a_tiny_model_still_has_every_gradient_looked_at_and_a_norm_where_the_loss_jumps():
+    model = nn.Linear(3, 3, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    guarded = guard(batches(100, bad=93), model, optimizer)
+    with pytest.raises(NonFiniteError) as caught:
+        for number, x in enumerate(guarded):
+            optimizer.zero_grad()
+            (model(x).pow(2).sum(dim=1).sqrt().mean() * (100 if number == 90 else 1)).backward()
+            optimizer.step()
+    assert (caught.value.report.step, caught.value.report.form) == (93, "deriv_of_sqrt_at_0")
+    norms = {p.step: p.gradient_norm for p in guarded.trajectory.points}
+    with_norm = {step for step, norm in norms.items() if norm == norm}
+    assert with_norm >= {*range(29, 64), 64, 72, 80, 88, 90}
+    assert len(with_norm) < len(norms)
