@@ -73,6 +73,11 @@ def before_the_first_update(run: Run) -> set[int]:
     points = run.losses()
     bad = [p for p in points if not p.value.finite]
     good = [p for p in points if p.value.finite]
+    if bad and good and good[0].line > bad[-1].line:
+        blocks = {p.event.block for p in bad}
+        silent = [(e, v) for e in run.events if e.block in blocks for v in e.values if not v.finite]
+        if len(silent) >= 3 * len(bad) and any(v.role == "gradient" for _, v in silent):
+            return {e.line for e, _ in silent}  # nothing measured yet: gradients like these would have spoilt the run
     early = bool(bad) and all(p.event.total and p.event.step == 0 for p in bad)
     return {p.line for p in bad} if early and len(good) >= 2 and good[0].line > bad[-1].line else set()
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from nanlab.doctor.readers.event import Event
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 
 _WAYS = {  # what differs -> (name of the way, pattern)
@@ -45,7 +46,7 @@ def contrast(found: Findings) -> Iterator[Evidence]:
         (e, not any(not v.finite for v in e.values if v.role == "loss"))
         for e in found.run.events
         if any(v.role == "loss" and not v.validation for v in e.values)
-    ]
+    ] or _unnamed(found)
     for what, ((bad_way, bad_pattern), (good_way, good_pattern)) in _WAYS.items():
         first, second = _split(found, records, bad_pattern, good_pattern)
         if first and second and any(not good for _, good in first) and all(good for _, good in second):
@@ -55,6 +56,13 @@ def contrast(found: Findings) -> Iterator[Evidence]:
             )
             return
     yield from _rates(records)
+
+
+def _unnamed(found: Findings) -> list[tuple[Event, bool]]:
+    """In a log that calls nothing a loss: the records that hold what was bad at the onset."""
+    bad = {v.name for v in found.event.values if not v.finite} if found.event else set()
+    rows = [(e, [v for v in e.values if v.name in bad]) for e in found.run.events if e.counted]
+    return [(e, all(v.finite for v in values)) for e, values in rows if values]
 
 
 def _split(found: Findings, records: list, bad_pattern: re.Pattern, good_pattern: re.Pattern) -> tuple[list, list]:

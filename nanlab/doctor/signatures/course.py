@@ -125,6 +125,8 @@ def _leapt(values: list[float], late: bool) -> bool:
         if len(calm) < (2 if late else 3):
             continue
         usual = median(calm)
+        if len(calm) == 2 and max(calm) > 1.3 * min(calm) + 0.05:
+            continue
         if max(calm[1:]) <= 1.6 * usual + 0.05 and min(leap) >= CLIMB * usual:
             return True
     return False

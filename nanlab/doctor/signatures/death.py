@@ -32,7 +32,7 @@ def instant_death(found: Findings) -> Iterator[Evidence]:
                 "exploding_gradients": -0.3,
                 "unscaled_inputs_or_targets": -1.6,
                 "bad_init_or_uninitialised": -1.4,
-                "unknown": 0.8,
+                "unknown": 0.8 if any(hit.phrase.weights for hit in found.run.hits) else 1.2,  # or only a curve
             },
         )
     else:

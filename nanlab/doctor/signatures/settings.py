@@ -128,7 +128,7 @@ def bad_at_start(found: Findings) -> Iterator[Evidence]:
         return
     if any("load" in e.low[:200] or "restor" in e.low[:200] for e in found.run.events if e.line <= reports[0]):
         return
-    weights = {"bad_init_or_uninitialised": 3.0, "poisoned_state": -0.5}
+    weights = {"bad_init_or_uninitialised": 3.6, "poisoned_state": -1.5}
     yield Evidence("bad before the first step, and nothing was loaded", (reports[0],), weights)
 
 
