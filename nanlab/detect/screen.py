@@ -118,3 +118,8 @@ def can_spoil(optimizer: Optimizer, gradient_norm: float) -> bool:
 def narrow(params: Sequence[Tensor]) -> bool:
     """Whether any of `params` is stored in less than 32 bits."""
     return any(p.dtype.itemsize < 4 for p in params)
+
+
+def sums(losses: Sequence[Tensor]) -> list[float]:
+    """The sum of each loss, fetched from its device in one transfer."""
+    return torch.stack([loss.sum().float() for loss in losses]).tolist() if losses else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import _disable_current_modes
 
+from nanlab.detect.buffers import HealthyBuffers
 from nanlab.detect.copies import Copies
 from nanlab.detect.explain import explain
 from nanlab.detect.failure import Failure
@@ -53,7 +54,7 @@ class ScriptWatch(Sentry):
         self._step_began = 0  # the tracer's number of operations then
         self._bad_start: BadAtStart | None = None
         self._roots: list[nn.Module] = []
-        self._healthy: set[tuple[int, str]] = set()  # buffers that were finite when last looked at
+        self._healthy = HealthyBuffers()
         self._known: set[int] = set()
         self._leaves: list[Tensor] = []
         self._pending: Report | None = None
@@ -111,8 +112,7 @@ class ScriptWatch(Sentry):
         self._known.update(id(m) for m in module.modules())
         self._roots.append(module)
         self.copies.mend(module)
-        index = len(self._roots) - 1
-        self._healthy |= {(index, name) for name, b in module.named_buffers() if not is_lazy(module) and is_finite(b)}
+        self._healthy.meet(module)
         if self.from_step == 0 and not any(self.history.steps.values()) and not is_lazy(module):
             with _disable_current_modes():
                 bad = first_look(module, [])
@@ -230,15 +230,10 @@ class ScriptWatch(Sentry):
         if self.tracer is None or self.found is not None:
             return
         with _disable_current_modes():
-            bad = [b for name, b in self._buffers() if name in self._healthy and not is_finite(b)]
+            bad = self._healthy.turned_bad()
             report = explain(self.tracer, "buffer", bad, step=step) if bad else None
-        if report is not None:
-            self._healthy -= {name for name, b in self._buffers() if not is_finite(b)}
-            if report.form not in WRITTEN:
-                self._stop(report)
-
-    def _buffers(self) -> Iterator[tuple[tuple[int, str], Tensor]]:
-        return (((i, name), b) for i, root in enumerate(self._roots) for name, b in root.named_buffers())
+        if report is not None and report.form not in WRITTEN:
+            self._stop(report)
 
     def _raise_bad_start(self) -> None:
         """Weights that were bad before the first forward pass and still are when the first step is due."""

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -28,15 +27,17 @@ from nanlab.detect.screen import (
     norm,
     parameters,
     state_tensors,
+    sums,
     tiny,
 )
+from nanlab.detect.standstill import StandsStill
 from nanlab.detect.trajectory import LENGTH
 
 NORM_EVERY = 8  # steps between the norms of a tiny model's gradients
 LOOK_EVERY = 64  # steps between looks at the weights where arithmetic rules out that a step spoilt them
 
 
-class Sentry(ScaleWatch):
+class Sentry(ScaleWatch, StandsStill):
     """Watches `optimizers` (and every backward call) between `attach` and `detach`.
 
     A failure is kept in `failure` and handed to `on_failure`. From then on, until `begin`, optimizers stand still:
@@ -66,7 +67,7 @@ class Sentry(ScaleWatch):
         self._narrow: dict[int, bool] = {}
         self._tiny: dict[int, bool] = {}
         self._usual_loss = 0.0  # the size of the last step's loss
-        self._hidden: list[tuple[Tensor, Tensor]] = []
+        self.hidden: list[tuple[Tensor, Tensor]] = []
         self._closures: dict[int, ClosureStep] = {}
         self.begin()
 
@@ -147,7 +148,7 @@ class Sentry(ScaleWatch):
 
     def _settle(self) -> None:
         waiting, self._deferred = self._deferred, []
-        for loss, value in zip(waiting, norms_of(waiting), strict=True):
+        for loss, value in zip(waiting, sums(waiting), strict=True):
             if self.failure is None:
                 self._judge_loss(loss, value)
 
@@ -167,7 +168,7 @@ class Sentry(ScaleWatch):
         if self.failure is None and not passed_over:
             self._look_before(optimizer)
         if self.replaying or self.failure is not None or passed_over:
-            self._hide(optimizer)
+            self.hide_gradients(optimizer)
         return None
 
     def _look_before(self, optimizer: Optimizer) -> None:
@@ -197,13 +198,6 @@ class Sentry(ScaleWatch):
         found_inf = getattr(optimizer, "found_inf", None)  # a fused optimizer skips the step by itself
         if (found_inf is None or not float(found_inf)) and (bad := non_finite(grads)):
             self.fail(Failure("gradient", bad, self.step(optimizer), optimizer))
-
-    def _hide(self, optimizer: Optimizer) -> None:
-        """Takes the gradients away, which every optimizer reads as nothing to do, until `after_step`."""
-        for p in self.params(optimizer):
-            if p.grad is not None:
-                self._hidden.append((p, p.grad))
-                p.grad = None
 
     def _closure_step(self, optimizer: Optimizer, closure: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         step = self._closures[id(optimizer)] = ClosureStep(self, optimizer, closure)
@@ -241,20 +235,9 @@ class Sentry(ScaleWatch):
         if closure is not None and self.failure is None and not held:
             self._look_after(optimizer, self.step(optimizer), closure)
         if self.replaying or self.failure is not None or held:
-            self._held_still(optimizer, closure)
+            self.stood_still(optimizer, closure)
         else:
             self.count(optimizer)
-
-    def _held_still(self, optimizer: Optimizer, closure: ClosureStep | None) -> None:
-        for p, grad in self._hidden:
-            p.grad = grad
-        self._hidden.clear()
-        if closure is not None:
-            closure.put_back()
-        if self.hold.get(id(optimizer)):
-            self.hold[id(optimizer)] -= 1
-        elif self.replaying:
-            self.stepped[id(optimizer)] = self.stepped.get(id(optimizer), 0) + 1
 
     def _look_after(self, optimizer: Optimizer, step: int, closure: ClosureStep | None) -> None:
         """Weights and optimizer state, just after a step. A closure's step kept what was before and is taken back."""
@@ -309,8 +292,3 @@ class Sentry(ScaleWatch):
         failure.settings = [(group, {name: copied(value) for name, value in group.items() if name != "params"})
                             for one in self.optimizers for group in one.param_groups]  # fmt: skip
         self.on_failure(failure)
-
-
-def norms_of(losses: Sequence[Tensor]) -> list[float]:
-    """The sum of each loss, fetched from its device in one transfer."""
-    return torch.stack([loss.sum().float() for loss in losses]).tolist() if losses else []
