@@ -71,6 +71,7 @@ def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
         counts=str(event.counts),
         sink=sink,
         columns=columns(at.spot) if event.reader is None else None,
+        trail=at.trail if event.reader is None else [],
         target=Target(place, at.call.name if at.call else None, at.op, at.phase) if place else None,
         notes=notes(event, at, found, sink),
     )

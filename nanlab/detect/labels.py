@@ -2,6 +2,7 @@
 
 import re
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
@@ -14,6 +15,8 @@ TORCH = str(Path(torch.__file__).parent)
 SKIP = (TORCH, OURS, str(Path(sys.modules["contextlib"].__file__)), "<frozen")  # frames that are nobody's program
 CHECKPOINT = str(Path(TORCH) / "utils" / "checkpoint.py")
 OPTIM = str(Path(TORCH) / "optim")
+STANDARD = sysconfig.get_path("stdlib")
+TRAIL = 12  # frames followed outwards
 CELL = re.compile(r"ipykernel_\d+|<ipython-input|^<cell>")  # files that stand for a notebook's cell
 _kind: dict[str, int] = {}  # file name -> 0 user, 1 torch or nanlab, 2 torch.optim
 
@@ -69,6 +72,17 @@ def user_frame(frame: FrameType | None) -> tuple[FrameType | None, bool]:
         optim = optim or kind == 2
         frame = frame.f_back
     return None, optim
+
+
+def trail_of(frame: FrameType | None) -> list[tuple[str, int]]:
+    """File and line of the user's frames that led to `frame`, the nearest first, without its own and without those of
+    installed packages."""
+    found: list[tuple[str, int]] = []
+    while frame is not None and (frame := frame.f_back) is not None and len(found) < TRAIL:
+        file = frame.f_code.co_filename
+        if kind_of(file) == 0 and not file.startswith(STANDARD) and "site-packages" not in file:
+            found.append((file, frame.f_lineno))
+    return found
 
 
 def recomputing(frame: FrameType | None) -> bool:

@@ -125,18 +125,22 @@ class CellFinding:
 
     def listing(self) -> list[tuple[int, str, bool]]:
         """The lines near the marked one, with their numbers."""
-        if self.report.file != self.name:
-            return []
-        lines = list(enumerate(self.source.splitlines(), 1))
-        return [(n, text, n == self.report.line) for n, text in lines if abs(n - self.report.line) <= SHOWN]
+        at = self.line()
+        lines = list(enumerate(self.source.splitlines(), 1)) if at is not None else []
+        return [(n, text, n == at) for n, text in lines if abs(n - at) <= SHOWN]
+
+    def line(self) -> int | None:
+        """The line of the cell that made the value, or that called what made it."""
+        trail = [(self.report.file, self.report.line), *self.report.trail]
+        return next((line for file, line in trail if file == self.name), None)
 
     def __repr__(self) -> str:
         rows = []
         for n, text, marked in self.listing():
             rows.append(f"{'→' if marked else ' '} {n:>3}  {text}")
-            if marked and (shown := self.report.source()):
+            if marked and self.report.file == self.name and (shown := self.report.source()):
                 rows.append(" " * (7 + len(text) - len(text.lstrip())) + shown[1])
-        return "\n".join([*rows, self.report.text(source=not rows)])
+        return "\n".join([*rows, self.report.text(source=self.report.file != self.name)])
 
     def _repr_html_(self) -> str:
         rows = []

@@ -54,6 +54,7 @@ class Event:
     writes: str = ""  # what an optimizer's operation wrote to, in the same words
     reader: tuple[Place | None, object] | None = None  # of an external tensor: the line and module that first used it
     spot: object = None  # where in the line: see labels.columns
+    trail: list[tuple[str, int]] = field(default_factory=list)  # the lines that led to `place`, the nearest first
     with_graph: bool = False  # a float operand was itself computed from parameters
     magnitudes: list[tuple[str, float]] = field(default_factory=list)
 

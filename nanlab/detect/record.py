@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from nanlab.detect import forms, underflow
-from nanlab.detect.labels import in_hook, module_at, place_of, recomputing, spot_of, user_frame
+from nanlab.detect.labels import in_hook, module_at, place_of, recomputing, spot_of, trail_of, user_frame
 from nanlab.detect.provenance import Event, Parent, storage_key
 from nanlab.detect.underflow import graph_of
 from nanlab.detect.values import Counts, bad_mask, count, is_numeric
@@ -70,16 +70,17 @@ def _event(tracer: Tracer, func, out: Tensor, counts: Counts, parents: list[Pare
     node = torch._C._current_autograd_node()
     frame, optim = user_frame(sys._getframe(2))
     place, spot, module = place_of(frame), spot_of(frame), module_at(frame, tracer.modules)
-    call = tracer.stack[-1] if tracer.stack else None
+    call, trail = tracer.stack[-1] if tracer.stack else None, trail_of(frame)
     phase = "optimizer" if tracer.optimizing and optim else "forward"
     if node is not None and not (recomputing(frame) and torch.is_grad_enabled()):
         phase, call = "backward", tracer.made.of(node)
         if call is not None and not in_hook(frame, tracer.callers):
-            place, spot, module = call.place, call.spot, call.module
+            place, spot, module, trail = call.place, call.spot, call.module, []
     return Event(
         number=tracer.number, op=func.__name__.split(".")[0], phase=phase, step=tracer.step, counts=counts,
         shape=tuple(out.shape), dtype=out.dtype, place=place, module=module, call=call,
         node=node.name() if node is not None and phase == "backward" else None, parents=list(parents), spot=spot,
+        trail=trail,
     )  # fmt: skip
 
 

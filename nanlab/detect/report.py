@@ -26,7 +26,7 @@ class Report:
     `step` is the 0-based count of optimizer steps; `element` the index of the first bad value in the result of shape
     `shape`; `operands` what the operation had there; `magnitudes` pairs of a line and the largest value it made, the
     latest last; `sink` where the value was seen; `trajectory` the last steps of the run; `columns` where in the line
-    the operation stands.
+    the operation stands; `trail` the file and line of each call that led there, the nearest first.
     """
 
     verdict: str
@@ -48,6 +48,7 @@ class Report:
     counts: str | None = None
     sink: str | None = None
     columns: tuple[int, int] | None = None
+    trail: list[tuple[str, int]] = field(default_factory=list)
     trajectory: list = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     target: object = field(default=None, repr=False, compare=False)  # what a confirmation patches; not in the JSON

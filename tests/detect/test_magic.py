@@ -83,3 +83,10 @@ def test_the_card_marks_the_line_for_a_screen_reader_too(shell):
     hunter.report.line = 2
     card = finding._repr_html_()
     assert '<mark aria-label="the line at fault">→  2  &lt;b&gt;</mark>' in card
+
+
+def test_a_function_of_another_cell_is_shown_and_the_line_that_called_it_is_marked(shell, capsys):
+    shell.run_cell("def logs(x):\n    return x.log()")
+    shell.run_cell("%%hunt\nx = torch.zeros(2)\nlogs(x)")
+    out = capsys.readouterr().out
+    assert "→   3  logs(x)" in out and "return x.log()" in out and "log(0) at [0]" in out

@@ -77,3 +77,8 @@ def test_the_error_carries_the_report_and_prints_it(report):
     error = NonFiniteError(report)
     assert isinstance(error, ArithmeticError) and error.report is report and error.scene is None
     assert str(error) == str(report)
+
+
+def test_the_calls_that_led_to_the_line_are_kept_the_nearest_first(report):
+    files = {file for file, _ in report.trail}
+    assert report.trail and __file__ in files and not any("torch" in file for file in files)
