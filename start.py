@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 OLDEST = (3, 11)
@@ -38,6 +39,7 @@ FIRST_PAGE = "notebooks/00_start_here.ipynb"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # PyTorch's own; the default index has CUDA builds for Linux
 ALL_TESTS = ["-n", "2", "--dist", "loadgroup"]  # tests that share a warm process or a browser stay in one worker
 DISK = {"cpu": 3, "cuda": 10}  # GB needed while installing: what is unpacked, and the downloads
+say = partial(print, flush=True)
 
 
 class Stop(Exception):
@@ -292,10 +294,6 @@ def listening(port: int) -> bool:
 
 def run_tests(pytest_arguments: list[str]) -> int:
     return subprocess.run([str(PYTHON), "-m", "pytest", *(pytest_arguments or ALL_TESTS)], cwd=ROOT).returncode
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 if __name__ == "__main__":
