@@ -16,6 +16,7 @@ STEPS = 60
 FALLS_TO = 0.1  # a cured run ends below this share of its first loss
 SAME_TASK = 0.98  # correlation of the targets with the row sums; standardising each column leaves it above 0.99
 LARGE = 5.0  # a standard deviation above this is unscaled; the lesson's data have 10 and 32
+QUANTITIES = ("activation", "loss", "gradient", "weight")
 SMALL = 0.05  # and one below this leaves only the biases to be learnt
 
 
@@ -24,7 +25,9 @@ def first_bad(step: int, quantity: str) -> None:
     tried = "your step and quantity against the run itself"
     if step is None or quantity is None or step is ... or quantity is ...:
         fail(tried, "the stub", "Fill in both: a step number and a word.")
-    answer = f"step {step}, {quantity}"
+    answer = f"step {step!r}, {quantity}"
+    if not isinstance(step, int) or quantity not in QUANTITIES:
+        fail(tried, answer, f"Give the step as a whole number, and one of the words {', '.join(QUANTITIES)}.")
     if step == 4:
         fail(tried, answer, "That is the first nan. The first value that is not finite came a step earlier, as inf.")
     if step != explosion.FIRST_BAD_STEP:
@@ -80,7 +83,7 @@ def is_bad(is_bad: Callable[[float], bool]) -> None:
         if math.isinf(loss):
             fail(tried, repr(answer), "loss != loss is True for nan alone, and inf comes first. Ask for finite.")
         if math.isnan(loss):
-            fail(tried, repr(answer), "Every comparison with nan is False: a limit misses it. Ask for finite.")
+            fail(tried, repr(answer), "Every comparison with nan is False: loss > limit misses it. Ask for finite.")
         fail(tried, repr(answer), "That is a loss like any other. A large loss is a warning and not yet a failure.")
     EXERCISE.passed("is_bad")
 
@@ -112,4 +115,6 @@ def _pair(answer, tried: str) -> tuple[Tensor, Tensor]:
         fail(tried, type(answer).__name__, "Return two tensors: inputs, targets.")
     if shapes != ((256, 10), (256, 1)):
         fail(tried, f"shapes {shapes[0]} and {shapes[1]}", "The lesson's shapes are (256, 10) and (256, 1).")
+    if not inputs.dtype == targets.dtype == torch.float32:
+        fail(tried, f"{inputs.dtype} and {targets.dtype}", "Keep both in float32: the network's weights are.")
     return inputs, targets
