@@ -61,9 +61,9 @@ def is_loss(module: nn.Module) -> bool:
 def _enters_model(tracer: Tracer, origin: Origin, found: Slice) -> bool:
     """Whether a bad tensor of the batch was fed to the model, rather than compared with what came out of it."""
     reader = origin.reader
-    if reader is not None and reader.with_graph and not _in_model(tracer, reader):
-        return False
-    return any(_in_model(tracer, e) for e in found.events if e.kind == "op")
+    if reader is not None and (_in_model(tracer, reader) or reader.with_graph):
+        return _in_model(tracer, reader)
+    return any(_in_model(tracer, e) for e in found.events if e.kind == "op" and e.phase == "forward")
 
 
 def op_name(origin: Origin) -> str:

@@ -401,3 +401,29 @@ def test_a_buffer_that_was_bad_before_raises_no_alarm():
 
     model = Cached()
     clean(lambda: model(torch.ones(2, 4)).mean(), model)
+
+
+def test_an_infinity_that_only_backward_meets_is_told_as_input_or_target_by_who_read_it():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+    x, weight = torch.ones(3, 4), torch.ones(3, 1)
+    x[1, 2] = INF
+    fed = hunt(lambda: model(x).mean(), model, batch=(x, weight))
+    assert (fed.sink, fed.where, fed.op) == ("gradient", "input", "inf in batch[0]")
+    x[1, 2], weight[1] = 1.0, INF
+    compared = hunt(lambda: torch.tanh(model(x) * weight).mean(), model, batch=(x, weight))
+    assert (compared.sink, compared.where, compared.op) == ("gradient", "target", "inf in batch[1]")
+
+
+def test_a_target_inside_a_model_that_returns_its_loss_is_a_target():
+    class WithLoss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+            self.scale = nn.Linear(4, 4)
+
+        def forward(self, x, y):
+            error = self.fc(x) - y
+            return self.scale(error).pow(2).mean()
+
+    model, y = WithLoss(), torch.full((2, 4), math.nan)
+    assert hunt(lambda: model(torch.ones(2, 4), y), model, batch=(torch.ones(2, 4), y)).op == "nan in batch[1]"
