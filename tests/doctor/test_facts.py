@@ -124,3 +124,33 @@ def test_two_devices_are_compared_where_no_column_is_called_a_loss():
     row = "   0/99     2.61G  {v}  {v}  {v}   6       416: 100%|##########| 7/7\n"
     text = head.format(d=0) + row.format(v="nan") + head.format(d="cpu") + row.format(v="0.11")
     assert first(text) == "hardware_or_kernel_bug"
+
+
+def test_a_step_behind_a_dotted_name_is_a_step():
+    rows = "runtime.step=1850, loss.total=0.41\nruntime.step=1900, loss.total=nan\n"
+    assert diagnose(rows).first_bad_step == 1900
+
+
+def test_a_negative_logarithm_of_the_loss_scale_is_a_scale_at_its_floor():
+    rows = "| loss | nan |\n| step | 900 |\nFound NaN, decreased lg_loss_scale to {}\n"
+    assert first(rows.format("-16.3")) == "fp16_overflow_or_no_scaler"
+    assert first(rows.format("16.3")) != "fp16_overflow_or_no_scaler"
+
+
+def test_a_warm_up_at_a_tiny_rate_says_less_than_one_at_a_high_rate():
+    rows = "".join(f"step {i} loss {v} lr {{{i}}}\n" for i, v in enumerate([2.0, 2.1, 2.0, "nan"]))
+    tiny, high = rows.format(1e-7, 2e-7, 3e-7, 4e-7), rows.format(1e-3, 2e-3, 3e-3, 4e-3)
+    assert score(tiny, "lr_too_high") < score(high, "lr_too_high")
+
+
+def test_a_run_over_many_devices_raises_the_chance_that_no_cause_can_be_named():
+    says = "a run spread over many devices"
+    rows = "[rank0] step 1 loss 2.1\n[rank0] step 2 loss 2.0\n[rank0] step 3 loss nan\n"
+    assert says in {piece.says for piece in diagnose(rows).evidence}
+    assert says not in {piece.says for piece in diagnose(rows.replace("[rank0] ", "")).evidence}
+
+
+def test_bf16_false_beside_fp16_true_is_a_half_precision_run():
+    signals = {phrase.signal for phrase in phrases("--fp16 true --bf16 false")}
+    assert "half" in signals
+    assert "bf16" not in signals

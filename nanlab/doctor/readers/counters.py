@@ -88,14 +88,15 @@ def _epoch(found: list[Pair]) -> float | None:
 
 def _step_place(pair: Pair) -> int | None:
     """How fine a step counter the pair is (0 the finest), None when it is none."""
-    words = pair.name.replace("/", " ").split()
+    name = pair.name.rsplit(".", 1)[-1] or pair.name  # "runtime.step" is a step
+    words = name.replace("/", " ").split()
     if not words or pair.percent or pair.number != pair.number or not 0 <= pair.number < MOST:
         return None
     if pair.number != int(pair.number) or "." in pair.raw or "e" in pair.raw.lower():
         return None
     last = words[-1].strip("-[(#.")
     place = _RANK_OF.get(" ".join(words[-2:]), _RANK_OF.get(last))
-    return None if place is None or _NO_STEP.search(pair.name) else place
+    return None if place is None or _NO_STEP.search(name) else place
 
 
 def _bar(text: str, found: list[Pair], result: Counters) -> None:

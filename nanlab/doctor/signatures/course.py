@@ -64,7 +64,7 @@ def _from_the_first(found: Findings) -> Iterator[Evidence]:
         yield Evidence(
             "the log starts after the fault: how it began is not shown",
             (onset.line,),
-            {"exploding_gradients": 0.4, "lr_too_high": 0.3, "unknown": -0.1},
+            {"exploding_gradients": 0.4, "lr_too_high": 0.3, "unknown": 0.4},
         )
 
 

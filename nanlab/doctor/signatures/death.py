@@ -32,7 +32,7 @@ def instant_death(found: Findings) -> Iterator[Evidence]:
                 "exploding_gradients": -0.3,
                 "unscaled_inputs_or_targets": -1.6,
                 "bad_init_or_uninitialised": -1.4,
-                "unknown": 0.8 if any(hit.phrase.weights for hit in found.run.hits) else 1.2,  # or only a curve
+                "unknown": 1.2 if _bare(found) else 0.8,
             },
         )
     else:
@@ -41,6 +41,13 @@ def instant_death(found: Findings) -> Iterator[Evidence]:
             lines,
             {"lr_too_high": -0.1, "unscaled_inputs_or_targets": -0.7, "unknown": 0.4},
         )
+
+
+def _bare(found: Findings) -> bool:
+    """Only a curve: no message that says something, and nothing beside the loss on the line where it ends."""
+    beside = {v.role for v in found.event.values} if found.event else set()
+    more = beside & {"lr", "gradient", "scale", "metric", "state"}
+    return not more and not any(hit.phrase.weights for hit in found.run.hits)
 
 
 def one_record(found: Findings) -> Iterator[Evidence]:

@@ -23,11 +23,15 @@ def messages(found: Findings) -> Iterator[Evidence]:
         if found.onset is None and hits[0].phrase.signal not in _TELLS:  # what fits a fault is no fault by itself
             weights = {name: weight for name, weight in weights.items() if name in {"metric_only", "amp_warmup_skip"}}
         yield Evidence(says, tuple(sorted({hit.line for hit in hits}))[:4], weights)
-    if found.onset is not None and not half and not found.run.points("scale"):
+    if found.onset is not None and found.onset.sign in {"loss", "unnamed", "message"} and not (half or _scaled(found)):
         line = (found.onset.line,)
         yield Evidence("nothing in the log speaks of fp16", line, {"fp16_overflow_or_no_scaler": -0.5})
     yield from _statistics(found)
     yield from _dropped(found)
+
+
+def _scaled(found: Findings) -> bool:
+    return bool(found.run.points("scale") or found.run.signals("skip"))
 
 
 def _statistics(found: Findings) -> Iterator[Evidence]:
