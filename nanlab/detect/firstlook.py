@@ -26,9 +26,9 @@ MADE_BY = {"weights": "bad_init_or_uninitialised", "optimizer_state": "poisoned_
 
 def first_look(model: nn.Module | None, optimizers: Sequence[Optimizer]) -> BadAtStart | None:
     """What is not finite in weights and optimizer state now, or None. Buffers are not looked at: a buffer may hold NaN
-    until it is first written. Cost: one exact pass over both."""
+    until it is first written; nor are frozen weights, which may be a mask. Cost: one exact pass over both."""
     named = named_weights(model, optimizers)
-    bad = {name: p for name, p in named.items() if count(p) is not None}
+    bad = {name: p for name, p in named.items() if p.requires_grad and count(p) is not None}
     if bad:
         return BadAtStart("weights", bad)
     for one in optimizers:
