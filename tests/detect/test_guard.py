@@ -671,3 +671,23 @@ def test_a_long_run_of_a_tiny_model_still_has_every_gradient_looked_at_and_a_nor
     with_norm = {step for step, norm in norms.items() if norm == norm}
     assert with_norm >= {*range(29, 64), 64, 72, 80, 88, 90}
     assert len(with_norm) < len(norms)
+
+
+class Far(torch.Tensor):
+    """A tensor that says it is on a device, where every look at a value costs a transfer."""
+
+    is_cpu = False
+
+
+def test_a_loss_on_a_device_is_looked_at_together_with_the_gradients():
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(NonFiniteError) as caught:
+        for x in guard(batches(5, bad=3), model, optimizer):
+            before = state_of(model)
+            optimizer.zero_grad()
+            loss = normalised(model, x).as_subclass(Far)
+            loss.backward()
+            optimizer.step()
+    assert (caught.value.report.step, caught.value.report.form) == (3, "0/0")
+    assert same(before, state_of(model))
