@@ -10,15 +10,18 @@ import torch
 from torch import nn
 
 from nanlab.detect import twins
-from nanlab.detect.hunt import Stop, eager, hunt, watched_step
+from nanlab.detect.explain import explain
+from nanlab.detect.hunt import Stop, eager, follow, watched_step
 from nanlab.detect.patch import PatchCalls, PatchOperations, Target
 from nanlab.detect.putback import keep
 from nanlab.detect.report import Report
 from nanlab.detect.sources import Sources
+from nanlab.detect.tracer import Tracer
 from nanlab.detect.values import is_finite, is_numeric
 
 MOST_SAMPLES = 32  # replays spent on leaving out one sample after the other
 MOST_LINES = 4  # origins that are mended together
+NEEDS = "a confirmation needs the model (and its optimizers): the step runs again, and everything is put back"
 NARROWED = {"0/0": "0/0 (underflow)"}
 
 
@@ -52,7 +55,12 @@ class Trial:
             with ExitStack() as stack:
                 for context in contexts:
                     stack.enter_context(context)
-                return hunt(self.step_fn, self.sources.model, self.sources.optimizers, self.sources.batch)
+                stack.enter_context(eager())
+                tracer = stack.enter_context(Tracer(self.sources.model, self.sources.optimizers, self.sources.batch))
+                follow(self.step_fn, tracer, self.sources.optimizers)
+            return Report("finite")
+        except Stop as stop:
+            return explain(tracer, stop.sink, stop.bad)
         except Exception:
             return None
 
@@ -67,8 +75,11 @@ def confirm(report: Report, step_fn: Callable[[], object], model: nn.Module | No
     `restore` puts weights, buffers, optimizer state, random state and batch back to before the step; without it, they
     are taken as they are now. `batch` must be what `step_fn` reads, since samples are left out in place. Returns the
     same report, everything restored. Cost: up to 36 plain steps, and copies of weights and batch. An unconfirmed
-    origin is not refuted.
+    origin is not refuted. Raises ValueError without both `model` and `restore`. An optimizer that is not given never
+    steps in a replay, which then confirms nothing.
     """
+    if model is None and restore is None:
+        raise ValueError(NEEDS)
     if report.verdict != "non-finite":
         return report
     putting_back = restore or keep(model, optimizer, batch)

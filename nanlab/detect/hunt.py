@@ -19,6 +19,7 @@ from nanlab.detect.tracer import Tracer
 from nanlab.detect.values import is_finite
 
 WRITTEN = ("inf written", "nan written")  # values that a buffer is meant to hold
+SKIPPED = "The loss scaler skipped the step by itself, as it does now and then while its scale settles."
 
 
 class Stop(BaseException):
@@ -45,6 +46,8 @@ def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimize
     from nanlab.detect import confirm as confirmation
     from nanlab.detect.putback import keep
 
+    if confirm and model is None:
+        raise ValueError(confirmation.NEEDS)
     restore = keep(model, optimizer, batch) if confirm else None
     tracer = Tracer(model, optimizer, batch)
     tracer.watch_readers([p for p in tracer.sources.parameters() if not is_finite(p)])
@@ -55,23 +58,33 @@ def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimize
         report = explain(tracer, stop.sink, stop.bad, step=step)
         if stop.sink == "buffer" and report.form in WRITTEN:
             return Report("finite", step=step)
+        if tracer.unscaled and not tracer.step:
+            report.notes.append(SKIPPED)
         return confirmation.confirm(report, step_fn, model, optimizer, batch, restore) if restore else report
     return Report("finite", step=step)
 
 
 def watched_step(step_fn: Callable[[], object], sources: Sources) -> None:
-    """Runs ``step_fn()`` without looking at its operations; raises `Stop` where the hunt would have stopped."""
-    tracer = Tracer(operations=False)
-    tracer.sources = sources
+    """Runs ``step_fn()`` without looking at its operations; raises `Stop` where the hunt would have stopped, and
+    LookupError before an optimizer steps that `sources` does not know, since its state could not be put back."""
+    tracer = Tracer(sources.model, sources.optimizers, sources.batch, operations=False)
+    known = list(sources.optimizers)
     with tracer:
-        follow(step_fn, tracer)
+        follow(step_fn, tracer, known)
 
 
-def follow(step_fn: Callable[[], object], tracer: Tracer) -> None:
-    """Runs ``step_fn()`` under an open tracer; raises `Stop` as soon as loss, gradients or weights are bad."""
+def follow(step_fn: Callable[[], object], tracer: Tracer, known: list | None = None) -> None:
+    """Runs ``step_fn()`` under an open tracer; raises `Stop` as soon as loss, gradients or weights are bad. With
+    `known`, no other optimizer may step."""
     watched = []  # optimizer steps that could have made a bad value
+
+    def before(optimizer: object) -> None:
+        if known is not None and not any(optimizer is one for one in known):
+            raise LookupError("an optimizer that was not given is about to step")
+        watched.append(not _before_optimizer(tracer, optimizer))
+
     tracer.on_backward = lambda losses: _check("loss", losses)
-    tracer.on_optimizer = lambda optimizer: watched.append(not _before_optimizer(tracer, optimizer))
+    tracer.on_optimizer = before
     with aside():
         healthy = {name for kind, name, t in tracer.sources.everything() if kind == "buffer" and is_finite(t)}
     loss = step_fn()
@@ -88,7 +101,7 @@ def follow(step_fn: Callable[[], object], tracer: Tracer) -> None:
 
 def _after_step(tracer: Tracer, watched: bool) -> None:
     """Looks at the weights, and at the optimizer state before them where it can be at fault."""
-    params = tracer.sources.parameters()
+    params = [p for p in tracer.sources.parameters() if p.requires_grad]  # a frozen one may be a mask of −inf
     if watched or not all(map(is_finite, params)):
         _check("optimizer_state", [t for one in tracer.sources.optimizers for t in screen.state_tensors(one)])
         _check("weights", params)

@@ -33,6 +33,7 @@ def record(tracer: Tracer, func, args, kwargs, outputs: list[Tensor], before: di
            written: list[Tensor]) -> None:  # fmt: skip
     """Makes an event for every non-finite tensor among `outputs` and tags what they are stored in. `before` holds the
     old values of small operands that were overwritten, by ``id``; larger ones are lost."""
+    tracer.unscaled = tracer.unscaled or func.__name__.startswith("_amp_foreach")
     lost = {id(t) for t in written if id(t) not in before}
     operands = _operands(func, args, kwargs)
     found = [_tagged(tracer, n, t) if id(t) in lost else _parent(tracer, n, t, before) for n, t in operands]

@@ -59,6 +59,7 @@ class Tracer:
         self.callers: list = []  # the user's frames that called the backward engine
         self.stepped_at: Place | None = None  # the line that last called an optimizer
         self.optimizing = 0
+        self.unscaled = False  # whether a loss scaler took its scale out of gradients that were bad
         self.last_scalar: Event | None = None
         self.made = Calls()
         self.recent = Recent()

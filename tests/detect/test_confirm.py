@@ -168,3 +168,22 @@ def test_two_origins_are_mended_together_and_both_named():
     report = hunted(loss, model)
     assert "operand patched" in report.confirmed_by
     assert any("There are 2 origins" in note for note in report.notes)
+
+
+def test_without_a_model_nothing_could_be_put_back():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(ValueError, match="needs the model"):
+        hunt(lambda: torch.log(x * 0).sum(), confirm=True)
+
+
+def test_an_optimizer_that_was_not_given_never_steps_in_a_replay():
+    model, x = small(), torch.randn(3, 4)
+    optimizer, before = torch.optim.Adam(model.parameters()), model.weight.detach().clone()
+
+    def step():
+        optimizer.zero_grad()
+        (model(x) * 0).sqrt().sum().backward()
+        optimizer.step()
+
+    assert hunt(step, model, confirm=True).confirmed_by == []
+    assert torch.equal(before, model.weight) and not optimizer.state

@@ -238,3 +238,24 @@ def test_a_buffer_that_a_mask_is_written_to_raises_no_alarm():
 
     model = Masked()
     assert hunt(lambda: model(torch.ones(3, 4)).mean(), model).verdict == "finite"
+
+
+def test_a_frozen_parameter_that_holds_a_mask_raises_no_alarm():
+    model = nn.Linear(4, 4)
+    model.mask = nn.Parameter(torch.full((4, 4), -math.inf).triu(1), requires_grad=False)
+    report = hunt(lambda: torch.softmax(model(torch.ones(4, 4)) + model.mask, -1).mean(), model)
+    assert report.verdict == "finite"
+
+
+def test_a_step_that_the_scaler_skipped_is_reported_with_that_said():
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+
+    def step():
+        scaler.scale((model(torch.ones(2, 4)) * 0).sqrt().sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    report = hunt(step, model, optimizer)
+    assert report.where == "gradient" and any("skipped the step by itself" in note for note in report.notes)
