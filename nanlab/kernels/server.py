@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import sys
+from pathlib import Path
 
 LENGTH = struct.Struct("!I")
 INLINE = "module://matplotlib_inline.backend_inline"  # what a kernel draws with; pyplot reads it when imported
@@ -40,7 +41,7 @@ def main(listener_fd: int) -> None:
                 os.read(woken, 4096)
                 _reap(kernels, selector)
             elif key.fileobj == sys.stdin.fileno():
-                _end(kernels)
+                _end(kernels, listener.getsockname())
             elif not _still_wanted(key.fileobj):
                 _kill(key.data)
                 selector.unregister(key.fileobj)
@@ -136,7 +137,11 @@ def _kill(pid: int) -> None:
             end(pid, signal.SIGKILL)
 
 
-def _end(kernels: dict) -> None:
+def _end(kernels: dict, address: str) -> None:
+    """End every kernel and this process, and leave no socket behind: the owner may be gone."""
     for pid in kernels:
         _kill(pid)
+    with contextlib.suppress(OSError):
+        Path(address).unlink()
+        Path(address).parent.rmdir()
     os._exit(0)

@@ -174,11 +174,13 @@ def _owner(specs) -> tuple[subprocess.Popen, list[int]]:
     return owner, pids
 
 
-def test_killing_the_owner_ends_kernel_and_warm_process(specs, gone):
+def test_killing_the_owner_ends_kernel_and_warm_process(specs, gone, monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     owner, (kernel, warm) = _owner(specs)
     owner.kill()
     owner.wait()
     assert gone(kernel) and gone(warm)
+    assert not list(tmp_path.glob("nanlab-warm-*")), "its socket was left behind"
 
 
 def test_killing_the_warm_process_ends_its_kernels(specs, gone):
