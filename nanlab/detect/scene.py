@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -163,8 +163,17 @@ class Scene:
 
 
 def as_list(optimizer: Optimizer | Sequence[Optimizer] | None) -> list[Optimizer]:
-    """One optimizer, several or none, as a list."""
-    return [] if optimizer is None else [optimizer] if isinstance(optimizer, Optimizer) else list(optimizer)
+    """One optimizer, several or none, as a list; of a wrapper (accelerate's) the optimizer that it wraps."""
+    given = [] if optimizer is None else [optimizer] if isinstance(optimizer, Optimizer) else optimizer
+    if not isinstance(given, Iterable):
+        given = [given]
+    return [_unwrapped(one) for one in given]
+
+
+def _unwrapped(optimizer: object) -> Optimizer:
+    while isinstance(inner := getattr(optimizer, "optimizer", None), Optimizer):
+        optimizer = inner
+    return optimizer
 
 
 def named_weights(model: nn.Module | None, optimizer: Optimizer | Sequence[Optimizer] | None) -> dict[str, Tensor]:

@@ -673,6 +673,25 @@ def test_a_long_run_of_a_tiny_model_still_has_every_gradient_looked_at_and_a_nor
     assert len(with_norm) < len(norms)
 
 
+class Wrapper:
+    """Stands for an optimizer as accelerate hands it out."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+
+def test_a_wrapped_optimizer_is_watched_by_what_it_wraps():
+    model, optimizer = small()
+    with pytest.raises(NonFiniteError) as caught:
+        for x in guard(batches(4, bad=2), model, Wrapper(optimizer)):
+            before = state_of(model, optimizer)
+            optimizer.zero_grad()
+            normalised(model, x).backward()
+            optimizer.step()
+    assert caught.value.report.step == 2
+    assert same(before, state_of(model, optimizer))
+
+
 class Far(torch.Tensor):
     """A tensor that says it is on a device, where every look at a value costs a transfer."""
 
