@@ -159,33 +159,38 @@ class Sentry(ScaleWatch, StandsStill):
             self._look_at_gradients(self.every_param(), None)
 
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
-        if self._deferred:
-            self._settle()
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        if closure is not None:
-            return self._closure_step(optimizer, closure, args, kwargs)
-        passed_over = self.hold and self.hold.get(id(optimizer))
-        if self.failure is None and not passed_over:
-            self._look_before(optimizer)
-        if self.replaying or self.failure is not None or passed_over:
-            self.hide_gradients(optimizer)
-        return None
-
-    def _look_before(self, optimizer: Optimizer) -> None:
-        """The gradients of one optimizer. Of a tiny model the norm is taken on the first 64 steps, then on every eighth
-        and wherever the loss has doubled; in between the gradients are only looked at."""
+        """The gradients, before they are used. Of a tiny model the norm is taken on the first 64 steps, then on every
+        eighth and wherever the loss has doubled; in between the gradients are only looked at."""
+        if self._deferred or self.hold or self.replaying or self.failure is not None or len(args) > 1 or kwargs:
+            return self._before_unusual_step(optimizer, args, kwargs)
         key = id(optimizer)
         grads = [g for p in self.params(optimizer) if (g := p.grad) is not None]
         step = self.history.steps.get(key, 0)
         calm = self._tiny[key] and not self.look_always and abs(self.loss) <= 2.0 * self._usual_loss
         if step < LENGTH or step % NORM_EVERY == 0 or not calm:
             self._norm = self._bound = total = norm(grads)
-            if not isfinite(total):
-                self._judge_gradients(grads, optimizer)
+            finite = isfinite(total)
         else:
             self._norm, self._bound = math.nan, 0.0
-            if not all_finite(grads):
-                self._judge_gradients(grads, optimizer)
+            finite = all_finite(grads)
+        if not finite:
+            self._judge_gradients(grads, optimizer)
+            if self.failure is not None:
+                self.hide_gradients(optimizer)
+        return None
+
+    def _before_unusual_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+        """A step with a closure, one that is not to be made, or one whose loss is still on its device."""
+        self._settle()
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if closure is not None:
+            return self._closure_step(optimizer, closure, args, kwargs)
+        passed_over = self.hold.get(id(optimizer))
+        if self.failure is None and not passed_over:
+            self._look_at_gradients(self.params(optimizer), optimizer)
+        if self.replaying or self.failure is not None or passed_over:
+            self.hide_gradients(optimizer)
+        return None
 
     def _look_at_gradients(self, params: Sequence[Tensor], optimizer: Optimizer | None) -> None:
         grads = gradients(params)
