@@ -13,6 +13,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from nanlab.detect.calls import next_number
 from nanlab.detect.labels import Label, module_at, place_of, spot_of, user_frame
+from nanlab.detect.quiet import aside, harmless
+from nanlab.detect.screen import gradients, norm, parameters
 
 if TYPE_CHECKING:
     from nanlab.detect.tracer import Tracer
@@ -57,6 +59,9 @@ def _optimizers(tracer: Tracer, undo: list) -> None:
         tracer.hushed = False
         if tracer.on_optimizer is not None:
             tracer.on_optimizer(optimizer)
+        elif tracer.operations:
+            with aside():
+                tracer.hushed = harmless(optimizer, norm(gradients(parameters(optimizer))))
         tracer.optimizing += 1
         if tracer.hushed and len(args) < 2 and "closure" not in kwargs:  # a closure would run forward in the step
             tracer.quiet.begin()

@@ -33,6 +33,7 @@ class Tracer:
     With `model`, module paths and parameters are named by it; `optimizer` names the optimizer's state; `batch` (any
     nesting of tensors) names the inputs. `losses` holds what `backward` was last called on. Attributes `on_backward`
     and `on_optimizer` may be set to callables; each is called before the graph or the step runs, and may raise.
+    An optimizer's step that cannot make a bad value, by `quiet.harmless`, is not looked into.
     Without `operations` it only follows backward, optimizers and modules, at next to no cost.
     Not reentrant; detaches itself whatever happens inside.
     """
