@@ -28,8 +28,8 @@ from rich.progress import Progress
 from rich.table import Table
 from torch import Tensor, nn
 
-from nanlab.detect.guard import guard
-from nanlab.detect.tracer import Tracer
+from nanlab.detect.guarding.guard import guard
+from nanlab.detect.tracing.tracer import Tracer
 
 SEED = 0
 

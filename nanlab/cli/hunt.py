@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from nanlab.detect.scripthunt import Outcome
+    from nanlab.detect.scripts.scripthunt import Outcome
 
 FINITE, FOUND, FAILED = 0, 1, 3  # usage errors are click's 2
 OURS = {
@@ -66,8 +66,8 @@ def command(out: Path | None, every_step: bool, from_step: int, scene: Path | No
     The options may also stand after SCRIPT; whatever else stands there goes to the script. Exit status: 0 finite, 1
     non-finite, 2 usage, 3 the script failed for another reason.
     """
-    from nanlab.detect.scene import Scene, SceneError
-    from nanlab.detect.scripthunt import hunt_script
+    from nanlab.detect.scenes.scene import Scene, SceneError
+    from nanlab.detect.scripts.scripthunt import hunt_script
 
     if out is not None and not out.absolute().parent.is_dir():
         raise click.BadParameter(f"the folder of {out} does not exist", param_hint="--json")

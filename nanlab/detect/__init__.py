@@ -1,1 +1,5 @@
-"""Finds the first non-finite value of a training step: guard, scene, replay, hunt, origin, form, confirm."""
+"""Finds the first non-finite value of a training step.
+
+`report`, `hunt`, `audit` and `magic` are what a user meets; the rooms below them, from the ground up: `tracing` and
+`forms`, `explaining`, `confirming`, `scenes`, `guarding`, `scripts`.
+"""

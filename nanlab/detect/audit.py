@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nanlab.detect.scene import as_list, clean, named_weights
-from nanlab.detect.sources import named_leaves
-from nanlab.detect.values import count, is_numeric, plain
+from nanlab.detect.scenes.scene import as_list, clean, named_weights
+from nanlab.detect.tracing.sources import named_leaves
+from nanlab.detect.tracing.values import count, is_numeric, plain
 
 SENTINELS = {  # numbers that stand for "missing" in data files
     -9999.0: "the usual no-data value of rasters and weather records",

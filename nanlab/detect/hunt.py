@@ -10,13 +10,13 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from nanlab.detect import screen
-from nanlab.detect.explain import explain
-from nanlab.detect.quiet import aside, harmless
+from nanlab.detect.explaining.explain import explain
+from nanlab.detect.guarding import screen
 from nanlab.detect.report import Report
-from nanlab.detect.sources import Sources
-from nanlab.detect.tracer import Tracer
-from nanlab.detect.values import is_finite
+from nanlab.detect.tracing.quiet import aside, harmless
+from nanlab.detect.tracing.sources import Sources
+from nanlab.detect.tracing.tracer import Tracer
+from nanlab.detect.tracing.values import is_finite
 
 WRITTEN = ("inf written", "nan written")  # values that a buffer is meant to hold
 SKIPPED = "The loss scaler skipped the step by itself, as it does now and then while its scale settles."
@@ -39,12 +39,12 @@ def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimize
     `step_fn` may call backward and the optimizer itself, or return a loss, on which backward is then called. It is
     stopped before the optimizer steps when the loss or the gradients are bad; what it raises itself passes through.
     A buffer that turned bad in the step is looked at last. `batch` (any nesting of tensors) lets the report name an
-    input. With `confirm`, a step found non-finite is run again under the interventions of `nanlab.detect.confirm`,
+    input. With `confirm`, a step found non-finite is run again under the interventions of `detect.confirming`,
     from a copy of weights and state taken before. Costs about 1.2 of the step where its operations are large, more
     where they are tiny. It cannot see what happens outside torch.
     """
-    from nanlab.detect import confirm as confirmation
-    from nanlab.detect.putback import keep
+    from nanlab.detect.confirming import confirm as confirmation
+    from nanlab.detect.confirming.putback import keep
 
     if confirm and model is None:
         raise ValueError(confirmation.NEEDS)

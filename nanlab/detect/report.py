@@ -63,7 +63,7 @@ class Report:
         """``model.py:41``, ``cell, line 3`` in a notebook, or ``an unknown line``."""
         if not self.file or self.line is None:
             return "an unknown line"
-        from nanlab.detect.labels import place_name
+        from nanlab.detect.tracing.labels import place_name
 
         return place_name(self.file, self.line)
 

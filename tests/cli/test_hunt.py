@@ -420,7 +420,7 @@ def run_command(folder: Path, *args: str, given: str = "") -> subprocess.Complet
 SLOW = """
 import os, sys, torch
 from torch import nn
-import nanlab.detect.pace as pace
+import nanlab.detect.scripts.pace as pace
 pace.FREE, pace.TOO_SLOW = 0.0, 0.0  # decide at once, and against hunting
 os.mkdir("made")
 log = open("made/log", "w")

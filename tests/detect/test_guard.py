@@ -53,7 +53,8 @@ def same(a: list, b: list) -> bool:
 
 
 def attached(optimizer: torch.optim.Optimizer) -> bool:
-    return bool(optimizer._optimizer_step_pre_hooks) or torch.autograd.backward.__module__ == "nanlab.detect.listen"
+    heard = torch.autograd.backward.__module__ == "nanlab.detect.guarding.listen"
+    return bool(optimizer._optimizer_step_pre_hooks) or heard
 
 
 def test_a_bad_loss_is_traced_to_its_line_and_weights_state_buffers_and_randomness_are_those_before_the_step():

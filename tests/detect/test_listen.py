@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.amp import GradScaler
 
-from nanlab.detect.listen import Listener, innermost, listening
+from nanlab.detect.guarding.listen import Listener, innermost, listening
 
 
 class Ear(Listener):

@@ -1,7 +1,7 @@
 """The pace of a hunted script is decided by its own steps."""
 
-from nanlab.detect import pace
-from nanlab.detect.pace import Pace
+from nanlab.detect.scripts import pace
+from nanlab.detect.scripts.pace import Pace
 
 
 def walk(hunt: float, plain: float, steps: int) -> Pace:

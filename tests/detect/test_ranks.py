@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nanlab.detect import ranks
+from nanlab.detect.guarding import ranks
 from nanlab.detect.report import Report
 
 WORKER = """

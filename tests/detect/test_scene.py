@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from nanlab import Scene
-from nanlab.detect import scenefile
-from nanlab.detect.nesting import NotSaved, tensors
-from nanlab.detect.scene import SceneError
+from nanlab.detect.scenes import scenefile
+from nanlab.detect.scenes.nesting import NotSaved, tensors
+from nanlab.detect.scenes.scene import SceneError
 
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -1,0 +1,180 @@
+"""Takes a failed pass through a loop body back and lets the body run again, under the hunt, without stepping."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.utils._python_dispatch import _disable_current_modes
+
+from nanlab.detect.confirming.mending import patches
+from nanlab.detect.confirming.patch import Target
+from nanlab.detect.explaining.explain import explain
+from nanlab.detect.guarding import ranks
+from nanlab.detect.guarding.failure import Failure
+from nanlab.detect.guarding.sentry import Sentry
+from nanlab.detect.report import Report
+from nanlab.detect.scenes.buffers import Buffers
+from nanlab.detect.scenes.nesting import tensors
+from nanlab.detect.scenes.randomness import RandomState
+from nanlab.detect.scenes.replay import compiled_code, why_not
+from nanlab.detect.tracing.tracer import Tracer
+
+
+@dataclass(slots=True)  # not frozen: one is made every step
+class Start:
+    """What one pass began with: the batch, as it was yielded and not a copy, and the random state."""
+
+    batch: object
+    random: RandomState
+
+    def in_place(self) -> list[str]:
+        """A warning where the batch may not be what it was: its tensors have been written to since they were made."""
+        if not any(not t.is_inference() and t._version for t in tensors(self.batch)):
+            return []
+        return ["the batch as it was, if the loop body changes it in place (x = x.clone() keeps it)"]
+
+
+class Rerun:
+    """One failed step of a guarded loop: the passes through the body that made it, and how to run them again."""
+
+    def __init__(
+        self,
+        sentry: Sentry,
+        model: nn.Module | None,
+        optimizers: Sequence[Optimizer],
+        starts: Sequence[Start],
+        buffers: Buffers,
+    ) -> None:
+        self.sentry, self.model, self.optimizers = sentry, model, list(optimizers)
+        self.starts, self.buffers = list(starts), buffers
+        self.tracer: Tracer | None = None
+        self._on_failure = sentry.on_failure
+
+    def drop(self, failure: Failure | None = None) -> None:
+        """Gradients to None; buffers, random state and the optimizers' settings to what they were before the step."""
+        for p in self.sentry.every_param():
+            p.grad = None
+        self.buffers.put_back()
+        self.starts[0].random.restore()
+        if failure is not None:
+            failure.restore_settings()
+
+    def run(self, failure: Failure) -> Generator[object, None, Report]:
+        """Yields the batches again, under the hunt, and returns the report. Where the eager replay is finite and
+        compiled code is loaded, once more compiled."""
+        self.drop(failure)
+        found = yield from self.once(failure, hunting=True)
+        if found is None and compiled_code():
+            again = yield from self.once(failure, hunting=False)
+            if again is not None:
+                note = f"Run eagerly, the step is finite; compiled, its {failure.where} is not."
+                found = Report(
+                    "only-when-compiled", step=failure.step, where=failure.where, sink=failure.where, notes=[note]
+                )
+        if found is None:
+            found = self._not_reproduced(failure)
+        return ranks.compare(found, self.model)
+
+    def confirm(self, failure: Failure, report: Report) -> Generator[object, None, None]:
+        """Yields the batches again with the operands before the origin mended, in up to three ways; a step that is
+        finite then confirms the origin."""
+        for mode in patches(report.target) if isinstance(report.target, Target) else ():
+            again = yield from self.once(failure, hunting=False, patch=mode)
+            if again is None and mode.count:
+                report.confirmed_by.append("operand patched")
+                return
+
+    def once(
+        self, failure: Failure, hunting: bool, patch: AbstractContextManager | None = None
+    ) -> Generator[object, None, Report | None]:
+        """One replay. Optimizers do not step in it; those that had stepped before the failure are passed over that
+        often, so that what follows them meets the same weights."""
+        found: list[Report] = []
+        made, sentry = dict(failure.made), self.sentry
+        with ExitStack() as stack:
+            stack.callback(self._settle, failure)
+            stack.enter_context(ranks.alone(self.model))
+            if len(self.starts) > 1:
+                stack.enter_context(_gradients_kept([*self.optimizers, self.model]))
+            if hunting:
+                self.tracer = stack.enter_context(eager_tracer(self.model, self.optimizers, self.starts[-1].batch))
+            if patch is not None:
+                stack.enter_context(patch)
+                sentry.hear_grad = False  # the patch differentiates what it mends
+            for start in self.starts:
+                last = start is self.starts[-1]
+                sentry.begin()
+                sentry.replaying, sentry.hears_after = True, True
+                sentry.hold = made if last else {}
+                sentry.deaf = failure.looks if last and made else 0
+                sentry.on_failure = lambda seen: found.append(self._report(seen, failure, hunting))
+                start.random.restore()
+                yield start.batch
+                sentry.end()
+                if found:
+                    break
+        return found[0] if found else None
+
+    def _settle(self, failure: Failure) -> None:
+        self.tracer = None
+        self.sentry.on_failure = self._on_failure
+        self.sentry.begin()
+        self.sentry.replaying = self.sentry.hears_after = False
+        self.sentry.hear_grad = True
+        self.drop(failure)
+
+    def _report(self, seen: Failure, failure: Failure, hunting: bool) -> Report:
+        if not hunting or self.tracer is None:
+            return Report("non-finite", step=failure.step, where=seen.where, sink=seen.where)
+        with _disable_current_modes():
+            report = explain(self.tracer, seen.where, seen.tensors, step=failure.step, model=self.model,
+                             optimizer=self.optimizers, batch=self.starts[-1].batch)  # fmt: skip
+        if len(self.starts) > 1:
+            report.notes.append(f"The replay ran the {len(self.starts)} micro-batches of the step.")
+        return report
+
+    def _not_reproduced(self, failure: Failure) -> Report:
+        reasons = [f"not captured: {what}" for start in self.starts for what in start.in_place()] + why_not(None)
+        notes = [f"The {failure.where} of step {failure.step} was not finite, and finite when the step ran again."]
+        return Report("not-reproduced", step=failure.step, where=failure.where, sink=failure.where,
+                      notes=notes + [f"{reason[0].upper()}{reason[1:]}." for reason in reasons])  # fmt: skip
+
+
+@contextmanager
+def _gradients_kept(owners: Sequence[object]) -> Iterator[None]:
+    """Makes ``zero_grad`` do nothing: a body that accumulates by a counter of its own, which an ``enumerate`` around
+    the guard moves on, would clear the gradients in the middle of a replayed accumulation."""
+    held = [one for one in owners if one is not None and "zero_grad" not in vars(one)]
+    for one in held:
+        vars(one)["zero_grad"] = lambda *args, **kwargs: None
+    try:
+        yield
+    finally:
+        for one in held:
+            del vars(one)["zero_grad"]
+
+
+class eager_tracer:
+    """A tracer with compiled functions run eagerly for as long as it is open."""
+
+    def __init__(self, model: nn.Module | None, optimizers: list[Optimizer], batch: object) -> None:
+        self._tracer = Tracer(model, optimizers, batch)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Tracer:
+        if compiled_code():
+            self._stack.enter_context(torch.compiler.set_stance("force_eager"))
+            self._stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings(
+                "ignore", "Using `torch.compile", UserWarning
+            )  # the tracer's module hooks are meant
+        return self._stack.enter_context(self._tracer)
+
+    def __exit__(self, *exc: object) -> None:
+        self._stack.close()

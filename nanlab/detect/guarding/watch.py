@@ -1,0 +1,176 @@
+"""The guard for code that has no loader to wrap: a trainer's ``fit``, a step called from elsewhere.
+
+    with watch(model, optimizer):
+        trainer.fit()
+
+Taught in lesson 09_step_12001.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from nanlab.detect.explaining.explain import explain
+from nanlab.detect.explaining.firstlook import first_look
+from nanlab.detect.explaining.postmortem import postmortem
+from nanlab.detect.guarding.failure import Failure
+from nanlab.detect.guarding.history import history_of
+from nanlab.detect.guarding.listen import start, stop
+from nanlab.detect.guarding.rerun import eager_tracer
+from nanlab.detect.guarding.sentry import Sentry
+from nanlab.detect.report import NonFiniteError, Report
+from nanlab.detect.scenes.buffers import Buffers
+from nanlab.detect.scenes.nesting import map_tensors, tensors
+from nanlab.detect.scenes.randomness import RandomState, Recorder
+from nanlab.detect.scenes.scene import Scene, as_list
+from nanlab.detect.tracing.values import is_finite
+
+CALLS = 8  # forward calls since the last step that are remembered
+BEYOND = (
+    "The model's own forward pass is finite on this input: the value is made after it, in the loss or in backward. "
+)
+ELSEWHERE = "guard(loader, model, optimizer) or hunt(step_fn) run the whole step again and see that line."
+
+
+@dataclass(frozen=True)
+class Call:
+    """A forward call of the model: its arguments, detached but not copied, and the random state before it."""
+
+    args: tuple
+    kwargs: dict
+    random: RandomState
+
+
+class watch:
+    """Context manager that looks at loss, gradients and weights as `guard` does, and raises `NonFiniteError` where the
+    program stands: in backward, before the optimizer moves, or in ``optimizer.step`` where the optimizer made the
+    value.
+
+    It cannot run the program's step again. It runs the model's forward calls of that step again, under the hunt, with
+    their inputs, random state and buffers; what goes wrong inside the model gets its line, what goes wrong after it
+    only its place. Weights and optimizer state are then those before the step, gradients are None. On leaving the
+    block, or on an exception in it, everything is detached. Entering it looks at weights and optimizer state once.
+
+    Memory: the inputs of the model's last calls, until the optimizer steps. Cost: as the guard's.
+    """
+
+    def __init__(self, model: nn.Module, optimizer: Optimizer | Sequence[Optimizer] | None = None) -> None:
+        self.model, self.optimizers = model, as_list(optimizer)
+        self.history = history_of(model, self.optimizers)
+        self._sentry = _Relay(self.optimizers, self.history, self._failed, params=list(model.parameters()))
+        self._sentry.after = self._calls_done
+        self._sentry.hears_after = not self.optimizers  # backward is then all that there is to hear of a step
+        self._recorder, self._buffers = Recorder(), Buffers(model)
+        self._calls: deque[Call] = deque(maxlen=CALLS)
+        self._handle = None
+
+    @property
+    def trajectory(self):
+        """The last 64 steps."""
+        return self.history.trajectory
+
+    def __enter__(self) -> watch:
+        if not self.history.looked:
+            self.history.looked = True
+            bad = first_look(self.model, self.optimizers)
+            if bad is not None:
+                raise NonFiniteError(bad.report())
+        self._handle = self.model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
+        self._sentry.begin()
+        self._sentry.attach()
+        start(self._sentry)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._detach()
+
+    def _detach(self) -> None:
+        stop(self._sentry)
+        self._sentry.detach()
+        self._calls.clear()
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def _before_forward(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
+        if not self._calls:
+            self._buffers.take()
+        held_args, held_kwargs = map_tensors([args, kwargs], lambda t: t.detach() if t.grad_fn is not None else t)
+        self._calls.append(Call(held_args, held_kwargs, self._recorder.take()))
+
+    def _calls_done(self) -> None:
+        self._calls.clear()
+        self._sentry.begin()
+        if not self.optimizers:
+            self.history.batches += 1
+
+    def _failed(self, failure: Failure) -> None:
+        spoilt = failure.spoilt
+        report = postmortem(failure, self.model, self.optimizers) if spoilt else self._replay(failure)
+        calls = list(self._calls)
+        self._detach()
+        self._take_back(failure, calls)
+        verdict, evidence = self.trajectory.judge()
+        report.trajectory = self.trajectory.to_json()["rows"]
+        report.notes += [
+            *failure.notes,
+            f"The run before it{' was ' + verdict if verdict != 'short' else ''}: {evidence}.",
+        ]
+        random = calls[0].random if calls else None
+        batch = [call.args for call in calls]
+        scene = Scene.capture(
+            self.model, self.optimizers, batch, step=failure.step, random=random, trajectory=self.trajectory
+        )
+        scene.not_captured.append(
+            "the step around the model: what the batch holds is the arguments of its forward calls"
+        )
+        raise NonFiniteError(report, scene)
+
+    def _take_back(self, failure: Failure, calls: list[Call]) -> None:
+        for p in self._sentry.every_param():
+            p.grad = None
+        if calls:
+            self._buffers.put_back()
+            calls[0].random.restore()
+
+    def _replay(self, failure: Failure) -> Report:
+        """The forward calls of the step once more; the report on the first that is not finite."""
+        if self._calls:
+            self._buffers.put_back()
+        for call in list(self._calls):
+            call.random.restore()
+            hook, self._handle = self._handle, None
+            hook.remove()
+            with eager_tracer(self.model, self.optimizers, [call.args, call.kwargs]) as tracer:
+                output = self.model(*call.args, **call.kwargs)
+            self._handle = self.model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
+            bad = [t for t in tensors(_plain(output)) if not is_finite(t)]
+            if bad:
+                return explain(tracer, failure.where, bad, step=failure.step)
+        return Report(
+            "non-finite", step=failure.step, where=failure.where, sink=failure.where, notes=[BEYOND + ELSEWHERE]
+        )
+
+
+def _plain(output: object) -> object:
+    return list(output.values()) if hasattr(output, "values") and not isinstance(output, Tensor) else output
+
+
+class _Relay(Sentry):
+    """A sentry that says when an optimizer has stepped, or backward has run where there is no optimizer."""
+
+    after = staticmethod(lambda: None)
+
+    def after_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
+        super().after_step(optimizer, args, kwargs)
+        self.after()
+
+    def after_backward(self) -> None:
+        self._look_at_gradients(self.every_param(), None)
+        self.look_at_weights()
+        self.after()

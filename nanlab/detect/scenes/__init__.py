@@ -1,0 +1,1 @@
+"""A failing step as data: captured, saved, loaded, run again."""

@@ -1,0 +1,1 @@
+"""An unchanged script under the hunt, or under the guard with stopped copies of itself."""

@@ -1,0 +1,105 @@
+"""What stopped copies of a script are for: to run a failing step again under the hunt, and to confirm what was
+found."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from nanlab.detect.confirming.mending import WAYS, MendWeights, patches, plain_target, read_target
+from nanlab.detect.confirming.patch import PatchCalls, PatchOperations
+from nanlab.detect.guarding.failure import Failure
+from nanlab.detect.report import Report
+from nanlab.detect.scripts.seams import is_lazy
+from nanlab.detect.scripts.snapshot import Snapshots, Woken, possible
+
+MOST_TO_CONFIRM = 0.1  # share of the time that goes into copies kept only to confirm
+ONE_COPY = 1.0  # seconds: so that a short run has some too
+
+
+class Copies:
+    """The copies of one script. In the script itself `woken` is None; in a copy that runs it says why, and `patch` is
+    what mends the operands there, if that is its task."""
+
+    def __init__(self) -> None:
+        self.snapshots = Snapshots()
+        self.woken: Woken | None = None
+        self.patch: PatchCalls | PatchOperations | MendWeights | None = None
+        self.due, self.drop = self.snapshots.due, self.snapshots.drop
+
+    def cheap(self, spent: float) -> bool:
+        """Whether a copy may be taken that only serves to confirm, after `spent` seconds of hunting."""
+        return possible() is None and self.snapshots.seconds <= MOST_TO_CONFIRM * (spent + ONE_COPY)
+
+    # in the script
+
+    def take(self, step: int) -> bool:
+        """Takes a copy before `step`. True in a copy that was woken, for which `begin` is then to be called."""
+        self.woken = self.snapshots.take(step)
+        if self.woken is None:
+            return False
+        target = self.woken.task.get("patch")
+        if target is not None:
+            self.patch = MendWeights() if target["op"] == "external" else patches(target)[self.woken.task["way"]]
+        return True
+
+    def replayed(self, failure: Failure) -> Report:
+        """The report of the newest copy, run again under the hunt to the end of the failing step."""
+        kept = self.snapshots.child
+        data = self.snapshots.wake(failure.step, {})
+        seen = f"the {failure.where} of step {failure.step}"
+        if isinstance(data, dict):
+            target = data.pop("target")
+            report = Report(**{key: data[key] for key in Report.__dataclass_fields__ if key in data})
+            report.target = read_target(target)
+            again = f"the snapshot before step {kept.step} was run again under the hunt: reproduced"
+            report.notes.append(f"The guard saw {seen} not finite; {again}.")
+            return report
+        what = f"the snapshot before step {kept.step} ran again and stayed finite" if kept else "no snapshot was there"
+        notes = [
+            f"The guard saw {seen} not finite; {what}.",
+            f"Another run can hunt that step: --from-step {failure.step}.",
+        ]
+        verdict = "not-reproduced" if kept else "non-finite"
+        return Report(verdict, step=failure.step, where=failure.where, sink=failure.where, notes=notes)
+
+    def confirm(self, report: Report) -> None:
+        """Runs the newest copy again with the operands before the origin mended; a step that is finite then confirms
+        the origin."""
+        target = plain_target(report.target)
+        if target is None or report.confirmed_by:
+            return
+        for way in range(WAYS):
+            answer = self.snapshots.wake(report.step, {"patch": target, "way": way})
+            if isinstance(answer, dict) and answer.get("count"):
+                report.confirmed_by.append("operand patched")
+                return
+
+    # in a copy
+
+    def begin(self, roots: list[nn.Module]) -> None:
+        """Puts the patch on, if that is this copy's task. The tracer must be off: modes leave in reverse order."""
+        if self.patch is not None:
+            self.patch.__enter__()
+            for root in roots:
+                self.mend(root)
+
+    def mend(self, module: nn.Module) -> None:
+        """Mends the weights of `module` where that is this copy's task."""
+        if isinstance(self.patch, MendWeights) and not is_lazy(module):
+            self.patch.mend(module)
+
+    def answer(self, report: Report | None) -> None:
+        """Ends a copy that met something: the report where it hunts, nothing where the patch did not help."""
+        if self.woken is not None:
+            found = report is not None and self.patch is None
+            self.woken.send({**report.to_json(), "target": plain_target(report.target)} if found else None)
+
+    def end_after(self, step: int) -> None:
+        """Ends a copy that has come past the failing step."""
+        if step > self.woken.last_step:
+            self.end()
+
+    def end(self) -> None:
+        """Ends a copy that met nothing to the end of the failing step, or of the script."""
+        if self.woken is not None:
+            self.woken.send({"count": self.patch.count} if self.patch is not None else None)

@@ -1,0 +1,1 @@
+"""Watches every operation of a step and keeps what is known of those with a non-finite result."""
