@@ -77,9 +77,14 @@ def command(out: Path | None, every_step: bool, from_step: int, scene: Path | No
         raise click.BadParameter(str(error), param_hint="--scene") from error
     target = out.absolute() if out is not None else None  # the script may change folders
     outcome = hunt_script(script, args, every_step=every_step, from_step=from_step, scene=staged)
+    status = _say(outcome)
     if target is not None:
-        target.write_text(json.dumps(outcome.to_json(), indent=2) + "\n", "utf-8")
-    return _say(outcome)
+        try:
+            target.write_text(json.dumps(outcome.to_json(), indent=2) + "\n", "utf-8")
+        except OSError as error:
+            wrong = f"{target} could not be written ({error.strerror}); the report is above"
+            raise click.BadParameter(wrong, param_hint="--json") from None
+    return status
 
 
 def _say(outcome: Outcome) -> int:

@@ -509,3 +509,26 @@ def test_a_saved_scene_is_replayed_under_a_script_with_a_data_loader(hunt, tmp_p
             optimizer.step()
     """, "--scene", "scene.pt")  # fmt: skip
     assert (ran.status, ran.report["line"]) == (1, ran.line)
+
+
+AFTER_THE_LOSS = """
+import torch
+w = torch.nn.Parameter(torch.tensor([0.6, -0.1])); opt = torch.optim.SGD([w], 0.1)
+for _ in range(3):
+    y = torch.where(w > 0, w.sqrt(), torch.zeros_like(w))
+    loss = y.sum(); opt.zero_grad(); loss.backward(); opt.step()
+"""
+
+
+def test_gradients_cleared_after_the_loss_do_not_make_the_forward_pass_a_thing_of_the_past(tmp_path):
+    (tmp_path / "late_clear.py").write_text(AFTER_THE_LOSS)
+    assert main(["hunt", str(tmp_path / "late_clear.py"), "--json", str(tmp_path / "out.json")]) == 1
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert (found["line"], found["form"], found["where"]) == (5, "sqrt(<0)", "gradient")
+
+
+def test_a_report_that_cannot_be_written_says_so_in_a_line(tmp_path, capsys):
+    (tmp_path / "fine.py").write_text("print('fine')")
+    (tmp_path / "out.json").symlink_to(tmp_path / "missing" / "out.json")
+    assert main(["hunt", str(tmp_path / "fine.py"), "--json", str(tmp_path / "out.json")]) == 2
+    assert "could not be written" in capsys.readouterr().err

@@ -711,3 +711,15 @@ def test_a_loss_on_a_device_is_looked_at_together_with_the_gradients():
             optimizer.step()
     assert (caught.value.report.step, caught.value.report.form) == (3, "0/0")
     assert same(before, state_of(model))
+
+
+def test_several_models_are_named_by_their_place():
+    first, second = nn.Linear(3, 3), nn.Linear(3, 1)
+    second.weight.data[0, 0] = float("nan")
+    optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+    with pytest.raises(NonFiniteError, match=r"1\.weight"):
+        for x in guard([torch.ones(2, 3)], [first, second], optimizer):
+            loss = second(first(x)).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()

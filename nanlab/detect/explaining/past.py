@@ -25,11 +25,13 @@ class LayeredTags(Tags):
             int, Event
         ] = {}  # number of the operation that read a bad tensor -> the event that made it
 
-    def seal(self) -> None:
-        """Turns everything written so far into the past; forgets what belongs to storages that are gone."""
-        self._past.update(self._held)
+    def seal(self, before: int | None = None) -> None:
+        """Turns everything written so far, or by operations up to number `before`, into the past; forgets what belongs
+        to storages that are gone."""
+        past = {key: held for key, held in self._held.items() if before is None or _all_before(held[1], before)}
+        self._past |= past
         self._past = {key: held for key, held in self._past.items() if not _gone(held[0])}
-        self._held = {}
+        self._held = {key: held for key, held in self._held.items() if key not in past}
 
     def wrote(self, t: Tensor, event: Event | None) -> None:
         if event is not None and event.kind == "external" and (made := self._made(t)) is not None:
@@ -61,6 +63,10 @@ class LayeredTags(Tags):
                     return (f"It was made before the step, by {at.op} at {Path(at.place.file).name}:{at.place.line} "
                             f"({public(form_of(event))}).")  # fmt: skip
         return None
+
+
+def _all_before(entries: list, number: int) -> bool:
+    return all(event.number < number for event, *_ in entries)
 
 
 def _gone(weak: object) -> bool:

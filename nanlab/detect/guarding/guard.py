@@ -53,8 +53,8 @@ class guard:
     and batches changed in place by the body cannot be put back. An exception or ``break`` in the body detaches the
     guard.
 
-    model: names parameters and modules, and brings the buffers (BatchNorm) that a replay needs. optimizer: one or
-    several.
+    model: names parameters and modules, and brings the buffers (BatchNorm) that a replay needs. Several
+    models get names such as ``0.weight``. optimizer: one or several.
     on_failure: ``"raise"``; ``"save"`` writes the scene to `scene` and raises; ``"skip"`` drops the step without a
     replay and counts it in ``skipped``, warns at the end, and raises at one more than `skip_limit`.
     confirm: once the origin is known, yields the batch up to three times more with its operands mended, and says in
@@ -70,7 +70,7 @@ class guard:
     def __init__(
         self,
         loader: Iterable,
-        model: nn.Module | None = None,
+        model: nn.Module | Sequence[nn.Module] | None = None,
         optimizer: Optimizer | Sequence[Optimizer] | None = None,
         *,
         on_failure: Literal["raise", "save", "skip"] = "raise",
@@ -82,6 +82,8 @@ class guard:
     ) -> None:
         if on_failure not in ("raise", "save", "skip"):
             raise ValueError(f"on_failure is {on_failure!r}; give 'raise', 'save' or 'skip'")
+        if isinstance(model, list | tuple):
+            model = nn.ModuleList(model)
         self.loader, self.model, self.optimizers = loader, model, as_list(optimizer)
         self.on_failure, self.scene_path, self.skip_limit, self.audit_every = on_failure, scene, skip_limit, audit_every
         self.confirm = confirm

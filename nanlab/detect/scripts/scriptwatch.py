@@ -127,26 +127,36 @@ class ScriptWatch(Sentry):
         self._between = False
         if self.failure is None:
             self.begin()
-        self._seal()
-        if self.tracer is not None:
+        began = self.tracer.first_differentiable if self.tracer is not None else None
+        self._seal(began)
+        if self.tracer is not None and began is None:
             self._step_began = self.tracer.number
             self.tracer.losses.clear()
+        elif began is not None:  # the forward pass came before ``zero_grad``
+            self._step_began = began
         if self.copies.woken is not None:
             self.copies.end_after(self.step())
         elif self.found is None:
             self._choose()
 
+    def _step_ended(self) -> None:
+        self._between = True
+        if self.tracer is not None:
+            self.tracer.first_differentiable = None
+
     def _optimizer_made(self) -> None:
         self._by_hand = False
+        if self.tracer is not None and self._between:
+            self.tracer.first_differentiable = None
 
     def _batch_came(self, batch: object) -> object:
         """A batch that a DataLoader hands over is the input of what follows, whatever its collate function did."""
         self._seal()
         return batch
 
-    def _seal(self) -> None:
+    def _seal(self, before: int | None = None) -> None:
         if self.tracer is not None:
-            self.tracer.tags.seal()
+            self.tracer.tags.seal(before)
 
     def _choose(self) -> None:
         """How the coming step is run."""
@@ -189,7 +199,7 @@ class ScriptWatch(Sentry):
             super().after_backward()
         if self._by_hand:
             self.history.batches += 1
-            self._between = True
+            self._step_ended()
 
     def every_param(self) -> list[Tensor]:
         roots = [p for root in self._roots for p in root.parameters() if not isinstance(p, UninitializedTensorMixin)]
@@ -215,11 +225,11 @@ class ScriptWatch(Sentry):
 
     def on_scaler_step(self, scaler: GradScaler, optimizer: Optimizer, stepped: bool) -> None:
         self._learn(optimizer)
-        self._between = True
+        self._step_ended()
         super().on_scaler_step(scaler, optimizer, stepped)
 
     def after_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
-        self._between = True
+        self._step_ended()
         if innermost() is self:
             super().after_step(optimizer, args, kwargs)
             self._look_at_buffers(self.step(optimizer) - 1)

@@ -57,6 +57,8 @@ class Functions(TorchFunctionMode):
             result = func(*args, **kwargs)
         finally:
             tracer.stack.pop()
+        if tracer.first_differentiable is None and next_number() > start:
+            tracer.first_differentiable = label.first_op
         tracer.made.note(start, label)
         return result
 

@@ -45,6 +45,7 @@ class Tracer:
         self.sources = Sources(model, optimizer, batch)
         self.tags = Tags()
         self.number = 0  # operations seen
+        self.first_differentiable: int | None = None  # the first of the graph that grows; reset by who counts steps
         self.calls = 0  # functions seen
         self.step = 0  # optimizer steps that ended
         self.losses: deque[Tensor] = deque(maxlen=LOSSES)
