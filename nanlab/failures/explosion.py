@@ -7,6 +7,7 @@ A 10-32-1 network learns the sum of its ten inputs with plain SGD. At the standa
 import torch
 from torch import nn
 
+from nanlab.failures.record import record
 from nanlab.failures.run import Fix, History
 
 SUSPECTS = ("lr_too_high", "unscaled_inputs_or_targets")
@@ -78,32 +79,9 @@ def train(network: nn.Sequential, inputs: torch.Tensor, targets: torch.Tensor, l
         output = network[2](hidden)
         loss = nn.functional.mse_loss(output, targets)
         gradients = torch.autograd.grad(loss, list(network.parameters()))
-        _record(history, step, network, (hidden, output), loss, gradients)
-        if not history.finite:
+        if not record(history, step, (hidden, output), loss, gradients, network.parameters()):
             break
         with torch.no_grad():
             for parameter, gradient in zip(network.parameters(), gradients, strict=True):
                 parameter -= lr * gradient
     return history
-
-
-def _record(history: History, step: int, network: nn.Module, activations, loss, gradients) -> None:
-    quantities = {
-        "weight": _largest(network.parameters()),
-        "activation": _largest(activations),
-        "loss": loss.item(),
-        "gradient": torch.cat([g.double().flatten() for g in gradients]).norm().item(),
-    }
-    history.largest_weight.append(quantities["weight"])
-    history.largest_activation.append(quantities["activation"])
-    history.loss.append(quantities["loss"])
-    history.gradient_norm.append(quantities["gradient"])
-    for where, value in quantities.items():  # in the order in which a step computes them
-        if value - value != 0:  # inf and nan alike
-            history.first_bad_step, history.first_bad_where = step, where
-            return
-
-
-def _largest(tensors) -> float:
-    """The largest magnitude in `tensors`. Python's max would drop a nan; torch's keeps it."""
-    return torch.stack([t.detach().abs().max() for t in tensors]).max().item()

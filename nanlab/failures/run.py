@@ -18,6 +18,11 @@ class Fix:
     cures: bool
     why: str
 
+    @property
+    def verdict(self) -> str:
+        """Whether it cures the run, and why, in sentences."""
+        return f"This fix {'cures it' if self.cures else 'does not cure it'}. {self.why}"
+
 
 @dataclass
 class History:

@@ -63,10 +63,7 @@ class ExplosionLab(Lab):
 
     def sentence(self, result: Outcome) -> str:
         told = _bad(result) if not result.history.finite else _finite(result.history)
-        if result.fix is None:
-            return told
-        verdict = "This fix cures it" if result.fix.cures else "This fix does not cure it"
-        return f"{told} {verdict}. {result.fix.why}"
+        return told if result.fix is None else f"{told} {result.fix.verdict}"
 
     def summary(self, result: Outcome) -> str:
         history = result.history
