@@ -29,7 +29,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from nanlab.detect.guarding.guard import guard
-from nanlab.detect.tracing.tracer import Tracer
+from nanlab.detect.trace.tracer import Tracer
 
 SEED = 0
 

@@ -29,7 +29,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nanlab.detect.hunt import hunt
+from nanlab.detect.replay.hunt import hunt
 
 SAME = {"1/0": "x/0", "inf_in": "nan_in", "exp overflow": "overflow"}  # spellings of one form
 HEADINGS = ("program", "step", "line", "where", "form", "confirmed", "anomaly mode", "per-op check", "nanlab said")

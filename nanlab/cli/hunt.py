@@ -66,7 +66,7 @@ def command(out: Path | None, every_step: bool, from_step: int, scene: Path | No
     The options may also stand after SCRIPT; whatever else stands there goes to the script. Exit status: 0 finite, 1
     non-finite, 2 usage, 3 the script failed for another reason.
     """
-    from nanlab.detect.scenes.scene import Scene, SceneError
+    from nanlab.detect.replay.scene import Scene, SceneError
     from nanlab.detect.scripts.scripthunt import hunt_script
 
     if out is not None and not out.absolute().parent.is_dir():

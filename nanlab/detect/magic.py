@@ -14,13 +14,13 @@ from html import escape
 
 from torch import Tensor
 
-from nanlab.detect.explaining.explain import explain
-from nanlab.detect.hunt import eager, gradients
-from nanlab.detect.report import Report
-from nanlab.detect.tracing.quiet import aside
-from nanlab.detect.tracing.sources import named_leaves
-from nanlab.detect.tracing.tracer import Tracer
-from nanlab.detect.tracing.values import is_finite
+from nanlab.detect.origin.explain import explain
+from nanlab.detect.origin.report import Report
+from nanlab.detect.replay.hunt import eager, gradients
+from nanlab.detect.state.sources import named_leaves
+from nanlab.detect.state.values import is_finite
+from nanlab.detect.trace.quiet import aside
+from nanlab.detect.trace.tracer import Tracer
 
 CLEAN = "hunt: nothing non-finite reached the cell's result or a backward."
 WRITTEN = ("inf written",)  # a mask that the cell shows is no finding

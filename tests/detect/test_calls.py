@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from nanlab.detect.tracing import quiet
-from nanlab.detect.tracing.calls import Calls, next_number
-from nanlab.detect.tracing.labels import Label
-from nanlab.detect.tracing.tracer import Tracer
+from nanlab.detect.trace import quiet
+from nanlab.detect.trace.calls import Calls, next_number
+from nanlab.detect.trace.labels import Label
+from nanlab.detect.trace.tracer import Tracer
 
 
 def label(name):
@@ -42,7 +42,7 @@ def test_a_call_that_makes_no_node_is_not_kept():
 
 
 def test_the_oldest_calls_are_forgotten(monkeypatch):
-    monkeypatch.setattr("nanlab.detect.tracing.calls.MOST", 10)
+    monkeypatch.setattr("nanlab.detect.trace.calls.MOST", 10)
     made, x = Calls(), torch.ones(1, requires_grad=True)
     for _ in range(50):
         start = next_number()

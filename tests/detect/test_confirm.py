@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from nanlab.detect.confirming.confirm import confirm
-from nanlab.detect.confirming.putback import keep
-from nanlab.detect.hunt import hunt
+from nanlab.detect.replay.confirm import confirm
+from nanlab.detect.replay.hunt import hunt
+from nanlab.detect.state.putback import keep
 
 
 def small(outputs=4):

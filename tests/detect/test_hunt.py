@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from nanlab.detect.hunt import hunt
+from nanlab.detect.replay.hunt import hunt
 
 INF = float("inf")
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from nanlab.detect.hunt import hunt
+from nanlab.detect.replay.hunt import hunt
 
 
 def small(inputs=4, outputs=4):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from nanlab.detect.hunt import hunt
+from nanlab.detect.replay.hunt import hunt
 
 
 def dead_model():

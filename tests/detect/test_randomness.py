@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanlab.detect.scenes import randomness
-from nanlab.detect.scenes.randomness import Recorder, now
+from nanlab.detect.state import randomness
+from nanlab.detect.state.randomness import Recorder, now
 
 DRAWS = {
     "torch": lambda: torch.rand(3).tolist(),

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nanlab.detect.guarding import ranks
-from nanlab.detect.report import Report
+from nanlab.detect.origin.report import Report
 
 WORKER = """
 import json, sys

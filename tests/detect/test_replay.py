@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from nanlab import Scene
-from nanlab.detect.confirming.bisect import bisect_batch
-from nanlab.detect.confirming.interventions import Experiment
-from nanlab.detect.confirming.samples import only, size, without
+from nanlab.detect.replay.bisect import bisect_batch
+from nanlab.detect.replay.interventions import Experiment
+from nanlab.detect.state.samples import only, size, without
 
 
 def setting(rows: int = 33, bad: tuple[int, ...] = (17,)):

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from nanlab.detect.hunt import hunt
-from nanlab.detect.report import SCHEMA, NonFiniteError, Report
+from nanlab.detect.origin.report import SCHEMA, NonFiniteError, Report
+from nanlab.detect.replay.hunt import hunt
 
 
 class Direction(nn.Module):

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from nanlab import Scene
-from nanlab.detect.scenes import scenefile
-from nanlab.detect.scenes.nesting import NotSaved, tensors
-from nanlab.detect.scenes.scene import SceneError
+from nanlab.detect.replay import scenefile
+from nanlab.detect.replay.scene import SceneError
+from nanlab.detect.state.nesting import NotSaved, tensors
 
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -10,10 +10,10 @@ from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from nanlab.detect.explaining.explain import explain
-from nanlab.detect.hunt import hunt
-from nanlab.detect.tracing.provenance import Tags, span
-from nanlab.detect.tracing.tracer import Tracer
+from nanlab.detect.origin.explain import explain
+from nanlab.detect.replay.hunt import hunt
+from nanlab.detect.trace.provenance import Tags, span
+from nanlab.detect.trace.tracer import Tracer
 
 
 def attached():
@@ -173,7 +173,7 @@ def test_the_bytes_that_a_view_touches(view, expected):
 
 
 def test_tags_of_memory_that_was_freed_are_forgotten(monkeypatch):
-    monkeypatch.setattr("nanlab.detect.tracing.provenance.MOST", 20)
+    monkeypatch.setattr("nanlab.detect.trace.provenance.MOST", 20)
     with Tracer() as tracer:
         kept = torch.log(torch.zeros(4))
         for _ in range(200):

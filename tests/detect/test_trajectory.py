@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nanlab.detect.guarding.trajectory import LENGTH, Trajectory
+from nanlab.detect.state.trajectory import LENGTH, Trajectory
 
 
 def run(losses, norms) -> Trajectory:

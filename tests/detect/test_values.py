@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanlab.detect.tracing.values import bad_mask, count, first_true, is_finite, largest, number
+from nanlab.detect.state.values import bad_mask, count, first_true, is_finite, largest, number
 
 BAD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]

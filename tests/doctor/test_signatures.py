@@ -119,7 +119,7 @@ def test_an_operation_in_a_traceback_counts_with_the_line_under_it(node, line, n
 )
 def test_the_forms_of_nanlab_s_own_reports_are_understood(form, name):
     report = f"net.head (line 41): {form} in 4 of 12 elements, first at [2, 0]"
-    text = f"nanlab.detect.report.NonFiniteError: step 12: {report}\n"
+    text = f"nanlab.detect.origin.report.NonFiniteError: step 12: {report}\n"
     answer = diagnose(text)
     assert (answer.verdict, answer.first_bad_step, answer.suspects[0].name) == ("fault", 12, name)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from nanlab.detect.tracing.values import bad_mask, first_true, largest, number
+from nanlab.detect.state.values import bad_mask, first_true, largest, number
 
 Value = float | complex | int | None
 

@@ -17,20 +17,20 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nanlab.detect.audit import audit
-from nanlab.detect.explaining.firstlook import first_look
 from nanlab.detect.guarding.failure import Failure
+from nanlab.detect.guarding.firstlook import first_look
 from nanlab.detect.guarding.history import Skipped, history_of, listed
 from nanlab.detect.guarding.listen import innermost, listening
 from nanlab.detect.guarding.rerun import Rerun, Start
-from nanlab.detect.guarding.rollback import Rollback
-from nanlab.detect.guarding.screen import norm, state_tensors
 from nanlab.detect.guarding.sentry import Sentry
-from nanlab.detect.report import NonFiniteError, Report
-from nanlab.detect.scenes.buffers import Buffers
-from nanlab.detect.scenes.randomness import RandomState, Recorder, now
-from nanlab.detect.scenes.scene import Scene, SceneError, as_list
-from nanlab.detect.scenes.staging import Staging, staged
+from nanlab.detect.origin.report import NonFiniteError, Report
+from nanlab.detect.replay.scene import Scene, SceneError, as_list
+from nanlab.detect.replay.staging import Staging, staged
+from nanlab.detect.state.audit import audit
+from nanlab.detect.state.buffers import Buffers
+from nanlab.detect.state.randomness import RandomState, Recorder, now
+from nanlab.detect.state.rollback import Rollback
+from nanlab.detect.state.screen import norm, state_tensors
 
 SAW_NOTHING = "guard saw no backward call, no optimizer step and no guard.loss(...): it looked at nothing"
 MOST_PENDING = 64  # micro-batches of one accumulation that are kept for a replay
@@ -202,7 +202,7 @@ class guard:
     def _spoilt(self, failure: Failure) -> None:
         """Raises at once what was seen only after the step; everything else waits for the end of the pass."""
         if failure.spoilt:
-            from nanlab.detect.explaining.postmortem import postmortem
+            from nanlab.detect.guarding.postmortem import postmortem
 
             report = postmortem(failure, self.model, self.optimizers)
             raise self._error(report, self._starts(1), failure)

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from torch import nn
 from torch.optim import Optimizer
 
-from nanlab.detect.guarding.trajectory import Trajectory
+from nanlab.detect.state.trajectory import Trajectory
 
 
 @dataclass

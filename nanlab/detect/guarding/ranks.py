@@ -11,7 +11,7 @@ from itertools import count
 import torch
 from torch import nn
 
-from nanlab.detect.report import Report
+from nanlab.detect.origin.report import Report
 
 _failures = (
     count()

@@ -12,18 +12,18 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
-from nanlab.detect.confirming.mending import patches
-from nanlab.detect.confirming.patch import Target
-from nanlab.detect.explaining.explain import explain
 from nanlab.detect.guarding import ranks
 from nanlab.detect.guarding.failure import Failure
 from nanlab.detect.guarding.sentry import Sentry
-from nanlab.detect.report import Report
-from nanlab.detect.scenes.buffers import Buffers
-from nanlab.detect.scenes.nesting import tensors
-from nanlab.detect.scenes.randomness import RandomState
-from nanlab.detect.scenes.replay import compiled_code, why_not
-from nanlab.detect.tracing.tracer import Tracer
+from nanlab.detect.origin.explain import explain
+from nanlab.detect.origin.report import Report
+from nanlab.detect.replay.mending import patches
+from nanlab.detect.replay.patch import Target
+from nanlab.detect.replay.replay import compiled_code, why_not
+from nanlab.detect.state.buffers import Buffers
+from nanlab.detect.state.nesting import tensors
+from nanlab.detect.state.randomness import RandomState
+from nanlab.detect.trace.tracer import Tracer
 
 
 @dataclass(slots=True)  # not frozen: one is made every step

@@ -13,12 +13,12 @@ from math import isfinite
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nanlab.detect.confirming.standstill import StandsStill
 from nanlab.detect.guarding.closures import ClosureStep
 from nanlab.detect.guarding.failure import Failure, copied
 from nanlab.detect.guarding.history import History
 from nanlab.detect.guarding.lossscale import ScaleWatch
-from nanlab.detect.guarding.screen import (
+from nanlab.detect.guarding.standstill import StandsStill
+from nanlab.detect.state.screen import (
     QUIET_NORM,
     all_finite,
     can_spoil,
@@ -31,7 +31,7 @@ from nanlab.detect.guarding.screen import (
     sums,
     tiny,
 )
-from nanlab.detect.guarding.trajectory import LENGTH
+from nanlab.detect.state.trajectory import LENGTH
 
 NORM_EVERY = 8  # steps between the norms of a tiny model's gradients
 LOOK_EVERY = 64  # steps between looks at the weights where arithmetic rules out that a step spoilt them

@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nanlab.detect.explaining.explain import explain
-from nanlab.detect.explaining.firstlook import first_look
-from nanlab.detect.explaining.postmortem import postmortem
 from nanlab.detect.guarding.failure import Failure
+from nanlab.detect.guarding.firstlook import first_look
 from nanlab.detect.guarding.history import history_of
 from nanlab.detect.guarding.listen import start, stop
+from nanlab.detect.guarding.postmortem import postmortem
 from nanlab.detect.guarding.rerun import eager_tracer
 from nanlab.detect.guarding.sentry import Sentry
-from nanlab.detect.report import NonFiniteError, Report
-from nanlab.detect.scenes.buffers import Buffers
-from nanlab.detect.scenes.nesting import map_tensors, tensors
-from nanlab.detect.scenes.randomness import RandomState, Recorder
-from nanlab.detect.scenes.scene import Scene, as_list
-from nanlab.detect.tracing.values import is_finite
+from nanlab.detect.origin.explain import explain
+from nanlab.detect.origin.report import NonFiniteError, Report
+from nanlab.detect.replay.scene import Scene, as_list
+from nanlab.detect.state.buffers import Buffers
+from nanlab.detect.state.nesting import map_tensors, tensors
+from nanlab.detect.state.randomness import RandomState, Recorder
+from nanlab.detect.state.values import is_finite
 
 CALLS = 8  # forward calls since the last step that are remembered
 BEYOND = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from torch import nn
 
-from nanlab.detect.confirming.mending import WAYS, MendWeights, patches, plain_target, read_target
-from nanlab.detect.confirming.patch import PatchCalls, PatchOperations
 from nanlab.detect.guarding.failure import Failure
-from nanlab.detect.report import Report
+from nanlab.detect.origin.report import Report
+from nanlab.detect.replay.mending import WAYS, MendWeights, patches, plain_target, read_target
+from nanlab.detect.replay.patch import PatchCalls, PatchOperations
 from nanlab.detect.scripts.seams import is_lazy
 from nanlab.detect.scripts.snapshot import Snapshots, Woken, possible
 

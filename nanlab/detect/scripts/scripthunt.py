@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nanlab.detect.report import NonFiniteError, Report
-from nanlab.detect.scenes.scene import Scene
-from nanlab.detect.scenes.staging import Staging
+from nanlab.detect.origin.report import NonFiniteError, Report
+from nanlab.detect.replay.scene import Scene
+from nanlab.detect.replay.staging import Staging
 from nanlab.detect.scripts import script
 from nanlab.detect.scripts.scriptwatch import ScriptWatch
 

@@ -14,24 +14,24 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import _disable_current_modes
 
-from nanlab.detect.explaining.explain import explain
-from nanlab.detect.explaining.firstlook import BadAtStart, first_look
-from nanlab.detect.explaining.past import LayeredTags, read_by_script
 from nanlab.detect.guarding.failure import Failure
+from nanlab.detect.guarding.firstlook import BadAtStart, first_look
 from nanlab.detect.guarding.history import History
 from nanlab.detect.guarding.listen import innermost, start, stop
-from nanlab.detect.guarding.screen import gradients
 from nanlab.detect.guarding.sentry import Sentry
-from nanlab.detect.hunt import WRITTEN
-from nanlab.detect.report import Report
-from nanlab.detect.scenes.buffers import HealthyBuffers
+from nanlab.detect.origin.explain import explain
+from nanlab.detect.origin.past import LayeredTags, read_by_script
+from nanlab.detect.origin.report import Report
+from nanlab.detect.replay.hunt import WRITTEN
 from nanlab.detect.scripts.copies import Copies
 from nanlab.detect.scripts.pace import Pace
 from nanlab.detect.scripts.script import Stopped
 from nanlab.detect.scripts.seams import is_lazy, leaves_of, on_batch, on_optimizer, on_zero_grad
 from nanlab.detect.scripts.snapshot import possible
-from nanlab.detect.tracing.tracer import Tracer
-from nanlab.detect.tracing.values import is_finite
+from nanlab.detect.state.buffers import HealthyBuffers
+from nanlab.detect.state.screen import gradients
+from nanlab.detect.state.values import is_finite
+from nanlab.detect.trace.tracer import Tracer
 
 
 class ScriptWatch(Sentry):

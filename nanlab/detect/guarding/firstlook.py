@@ -1,0 +1,91 @@
+"""Looks at weights and optimizer state before the first step, and finds the line that first reads what is bad."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from nanlab import suspects
+from nanlab.detect.origin.explain import explain
+from nanlab.detect.origin.report import Report
+from nanlab.detect.replay.scene import named_weights
+from nanlab.detect.state.screen import state_tensors
+from nanlab.detect.state.values import count
+
+if TYPE_CHECKING:
+    from nanlab.detect.guarding.rerun import Rerun
+    from nanlab.detect.trace.tracer import Tracer
+
+MADE_BY = {"weights": "bad_init_or_uninitialised", "optimizer_state": "poisoned_state"}  # the suspects
+
+
+def first_look(model: nn.Module | None, optimizers: Sequence[Optimizer]) -> BadAtStart | None:
+    """What is not finite in weights and optimizer state now, or None. Buffers are not looked at: a buffer may hold NaN
+    until it is first written; nor are frozen weights, which may be a mask. Cost: one exact pass over both."""
+    named = named_weights(model, optimizers)
+    bad = {name: p for name, p in named.items() if p.requires_grad and count(p) is not None}
+    if bad:
+        return BadAtStart("weights", bad)
+    for one in optimizers:
+        for t in state_tensors(one):
+            if count(t) is not None:
+                return BadAtStart("optimizer_state", {_state_name(one, t, named): t})
+    return None
+
+
+def _state_name(optimizer: Optimizer, t: Tensor, named: dict[str, Tensor]) -> str:
+    names = {id(p): name for name, p in named.items()}
+    for p, state in optimizer.state.items():
+        for key, value in state.items():
+            if value is t:
+                return f"{key} of {names.get(id(p), 'a parameter')}"
+    return "the optimizer state"
+
+
+@dataclass
+class BadAtStart:
+    """Tensors, by name, that were not finite before the first step."""
+
+    where: str
+    bad: dict[str, Tensor]
+
+    def still(self) -> BadAtStart | None:
+        """What of it is not finite now; a first forward pass may set weights that were NaN until then."""
+        bad = {name: t for name, t in self.bad.items() if count(t) is not None}
+        return BadAtStart(self.where, bad) if bad else None
+
+    def report(self, tracer: Tracer | None = None, step: int = 0) -> Report:
+        """The report; with the line that first read the tensor where `tracer` waited for it."""
+        name, t = next(iter(self.bad.items()))
+        counts = count(t)
+        report = explain(tracer, self.where, [t], step=step) if tracer else Report("non-finite", step=step)
+        report.where = report.sink = self.where
+        what = "parameter" if self.where == "weights" else "optimizer state"
+        report.op, report.form = f"{'nan' if counts.nan else 'inf'} in {what}", "nan_in" if counts.nan else "inf_in"
+        report.suspect = MADE_BY[self.where]
+        report.lesson = suspects.get(report.suspect).lesson
+        report.module = name.split(" of ")[-1].rpartition(".")[0]
+        report.element, report.shape, report.counts = list(counts.element), list(t.shape), str(counts)
+        report.notes = [f"{name} was not finite before the first step: {counts}, first at {list(counts.element)}."]
+        return report
+
+    def read_by(self, rerun: Rerun) -> Generator[object, None, Report]:
+        """Yields the first batch under the hunt, without stepping, and reports who reads the bad tensors first."""
+        from nanlab.detect.guarding.rerun import eager_tracer
+
+        sentry, start = rerun.sentry, rerun.starts[0]
+        with ExitStack() as stack:
+            stack.callback(rerun.drop)
+            tracer = stack.enter_context(eager_tracer(rerun.model, rerun.optimizers, start.batch))
+            tracer.watch_readers(list(self.bad.values()))
+            sentry.begin()
+            sentry.replaying = True
+            yield start.batch
+            sentry.begin()
+            sentry.replaying = False
+        return self.report(tracer)

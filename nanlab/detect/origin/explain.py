@@ -1,0 +1,122 @@
+"""From what went bad to a report: origin, form, place, suspect and lesson."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from nanlab import suspects
+from nanlab.detect import forms
+from nanlab.detect.origin.context import op_name, where
+from nanlab.detect.origin.report import PLACES, Report
+from nanlab.detect.origin.slice import Origin, Slice, slice_back
+from nanlab.detect.origin.suspicion import suspect_of
+from nanlab.detect.replay.patch import Target
+from nanlab.detect.state.sources import named_leaves
+from nanlab.detect.state.values import count, is_numeric, largest
+from nanlab.detect.trace.labels import columns
+from nanlab.detect.trace.provenance import Event
+
+if TYPE_CHECKING:
+    from nanlab.detect.trace.tracer import Tracer
+
+UNSEEN = "No watched operation made it: it was there before the watch began, or came from outside torch."
+
+
+def explain(tracer: Tracer, sink: str, bad: list[Tensor | Event], *, step: int = 0, model: nn.Module | None = None,
+            optimizer: object = None, batch: object = None) -> Report:  # fmt: skip
+    """The report on `bad`, the tensors that went bad in `sink` (``"loss"``, ``"gradient"``, ``"weights"`` or
+    ``"optimizer_state"``) while `tracer` watched. Finite tensors among them are passed over, an event stands for
+    itself; `step` is the 0-based count of optimizer steps that the report gives. `model`, `optimizer` and `batch`
+    name tensors that the tracer was not told about."""
+    tracer.sources.learn(model, optimizer, batch)
+    sinks = []
+    for t in bad:
+        if isinstance(t, Event):
+            sinks.append(t)
+            continue
+        counts = count(t)
+        if counts is not None:
+            sinks.append(next(iter(tracer.tags.of(t)), None) or tracer.external(t, counts))
+    found = slice_back(sinks)
+    if not found.origins:
+        return Report("non-finite", step=step, where=sink if sink in PLACES else None, sink=sink, notes=[UNSEEN])
+    return _report(tracer, found, sink, step)
+
+
+def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
+    origin = hidden(found, sink) or found.origins[0]
+    event, at = origin.event, origin.at
+    place = event.reader[0] if event.reader else at.place
+    form = form_of(event)
+    inputs = (t for _, t in named_leaves(tracer.sources.batch, "batch") if is_numeric(t))
+    slug = suspect_of(event, form, step == 0, max((largest(t) for t in inputs), default=0.0))
+    return Report(
+        "non-finite",
+        step=step,
+        where=where(tracer, origin, found, sink),
+        op=op_name(origin),
+        file=place.file if place else None,
+        line=place.line if place else None,
+        module=module_of(tracer, origin),
+        form=forms.public(form),
+        element=event.finding.element if event.finding else list(event.counts.element),
+        suspect=slug,
+        lesson=suspects.get(slug).lesson,
+        operands=event.finding.operands if event.finding else {},
+        magnitudes=event.magnitudes,
+        node=event.node,
+        shape=list(event.shape),
+        counts=str(event.counts),
+        sink=sink,
+        columns=columns(at.spot) if event.reader is None else None,
+        trail=at.trail if event.reader is None else [],
+        target=Target(place, at.call.name if at.call else None, at.op, at.phase) if place else None,
+        notes=notes(event, at, found, sink),
+    )
+
+
+def hidden(found: Slice, sink: str) -> Origin | None:
+    """Where the loss is finite, a bad value of the forward pass was masked, and it is backward that brings it in: then
+    the origin is the backward of the operation that made it. None where this is not the case."""
+    event = found.origins[0].event
+    if sink != "gradient" or event.kind != "op" or event.phase != "forward":
+        return None
+    backward = (e for e in found.events if e.phase == "backward" and e.nan_birth and e.place == event.place)
+    return next((Origin(e) for e in backward), None)
+
+
+def form_of(event: Event) -> str:
+    """The form of an origin, from what it read or from what kind of origin it is."""
+    if event.kind == "uninitialised":
+        return "uninitialised memory"
+    if event.kind == "constant":
+        return "nan written" if event.counts.nan else "inf written"
+    if event.finding is not None:
+        return event.finding.form
+    return "nan_in" if event.counts.nan else "inf_in"
+
+
+def module_of(tracer: Tracer, origin: Origin) -> str:
+    """The path of the module that the origin belongs to: the owner of a weight, else where the operation ran."""
+    if origin.event.source_kind in ("parameter", "buffer", "state", "grad") and origin.event.kind == "external":
+        return origin.event.source.split(" of ")[-1].rpartition(".")[0]
+    if origin.event.phase == "optimizer":
+        return origin.event.writes.split(" ")[-1].rpartition(".")[0]
+    return tracer.paths.path((origin.event.reader or (None, origin.at.module))[1])
+
+
+def notes(event: Event, at: Event, found: Slice, sink: str) -> list[str]:
+    """The evidence in sentences: what the form means, what came of it, where it was seen."""
+    lines = [forms.sentence(form_of(event))[0].upper() + forms.sentence(form_of(event))[1:] + "."]
+    if event.kind == "external" and event.source:
+        lines.append(f"{event.source} was not finite before: {event.counts}, first at {list(event.counts.element)}.")
+    if event.finding is not None and event.finding.note:
+        lines.append(f"Here: {event.finding.note}.")
+    then = next((e for e in found.events if e.number > event.number and e.nan_birth and e.finding), None)
+    if then is not None and not event.counts.nan:
+        at = f" at {then.place}" if then.place else ""
+        lines.append(f"The first NaN came of it by {forms.public(then.finding.form)}{at}.")
+    return lines
+

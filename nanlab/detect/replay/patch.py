@@ -1,0 +1,150 @@
+"""Mends the operands of one operation in a replay, just before it runs.
+
+Patching the result would not do: backward computes from the operands that were saved. So the function that the program
+called gets operands whose troublesome elements were exchanged, and the graph is built on those. Operations that no
+call of the program stands for (inside attention, inside an optimizer) are mended where they run, in the operand's own
+memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nanlab.detect.replay import safe
+from nanlab.detect.replay.trouble import mend_counts, nonzero_divisor, trouble, where_bad
+from nanlab.detect.trace.labels import Place, place_of, user_frame
+from nanlab.detect.trace.modes import keep_on_in_backward
+from nanlab.detect.trace.record import UNWRITTEN
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to mend: every call of the function `call` (or run of the operation `op`) on one line of the program."""
+
+    place: Place
+    call: str | None
+    op: str
+    phase: str
+
+
+class PatchCalls(TorchFunctionMode):
+    """Mends the arguments of the target function. With `whole`, all of them; else only the elements at which its result
+    or its derivative is not finite. `count` says how many calls were mended."""
+
+    def __init__(self, target: Target, whole: bool) -> None:
+        super().__init__()
+        self.target, self.whole, self.count = target, whole, 0
+        self._depth, self._undo = 0, []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "") == self.target.call and self.here():
+            args, kwargs = self.mended(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def __enter__(self):
+        if not self._depth:
+            self._undo = [keep_on_in_backward(self, []), self._follow_custom_functions()]
+        self._depth += 1  # the backward engine enters it again, see keep_on_in_backward
+        return super().__enter__()
+
+    def __exit__(self, *exc):
+        self._depth -= 1
+        while not self._depth and self._undo:
+            self._undo.pop()()
+        return super().__exit__(*exc)
+
+    def _follow_custom_functions(self) -> Callable[[], None]:
+        """``Function.apply`` asks no mode: it is exchanged for as long as this one is on."""
+        base = torch.autograd.Function
+        plain = base.__dict__["apply"]
+
+        def apply(cls, *args, **kwargs):
+            call = plain.__get__(None, cls)
+            if cls.__name__ == self.target.call and self.here():
+                args, kwargs = self.mended(call, args, kwargs)
+            return call(*args, **kwargs)
+
+        base.apply = classmethod(apply)
+        return lambda: setattr(base, "apply", plain)
+
+    def here(self) -> bool:
+        """Whether the program stands on the target's line; to be called from what torch called."""
+        frame, _ = user_frame(sys._getframe(2))
+        return place_of(frame) == self.target.place
+
+    def mended(self, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments, mended where the call is in trouble."""
+        name, tensors = self.target.call or "", safe.floats(args, kwargs)
+        if any(torch._C._functorch.is_functorch_wrapped_tensor(t) for t in tensors):  # cannot be tried on its own
+            self.count += 1
+            return safe.replace(args, kwargs, {id(t): safe.tame(t, name) for t in tensors if self.whole})
+        masks = trouble(func, args, kwargs)
+        if masks is None:
+            return args, kwargs
+        self.count += 1
+        special = mend_counts(func, args, kwargs, name)
+        if special is not None:
+            return special
+        if "div" in name:
+            args, kwargs = nonzero_divisor(args, kwargs)
+        if self.whole or not any(bool(m.any()) for m in masks):
+            return safe.replace(args, kwargs, {id(t): safe.tame(t, name) for t in tensors})
+        mended = {id(t): safe.repaired(t, mask, name) for t, mask in zip(tensors, masks, strict=True)}
+        return safe.replace(args, kwargs, mended)
+
+
+class PatchOperations(TorchDispatchMode):
+    """Mends the operands of the target operation where it runs, each time its result would not be finite; in place, so
+    that whatever was saved for backward is mended too."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self.target, self.count = target, 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func.__name__.split(".")[0] != self.target.op or not self._here():
+            return func(*args, **kwargs)
+        if self.target.op in UNWRITTEN:
+            self.count += 1
+            return func(*args, **kwargs).zero_()
+        inputs = safe.floats(args, kwargs)
+        before = {id(t): t.detach().clone() for t in inputs}
+        result = func(*args, **kwargs)
+        if safe.finite(result) and all(safe.finite(t) for t in inputs):
+            return result
+        self.count += 1
+        outputs = safe.floats((result,), {})
+        masks = {id(t): where_bad(before[id(t)], None, outputs) for t in inputs}
+        if not any(bool(m.any()) for m in masks.values()):
+            masks = {}
+        for t in inputs:
+            old = before[id(t)]
+            overwrite(t, safe.repaired(old, masks[id(t)], self.target.op) if masks else safe.tame(old, self.target.op))
+        return func(*args, **kwargs)
+
+    def _here(self) -> bool:
+        frame, _ = user_frame(sys._getframe(2))
+        return place_of(frame) == self.target.place
+
+
+def overwrite(t: Tensor, values: Tensor) -> None:
+    """Writes `values` into the memory of `t`; a tensor that shows one element in several places is left alone."""
+    try:
+        t.copy_(values)
+    except RuntimeError:
+        return

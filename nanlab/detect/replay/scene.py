@@ -1,0 +1,249 @@
+"""A scene: all that one failing step needs to be run again, in memory or in a file.
+
+It holds the batch, the random state, the buffers, the weights and the optimizer state as they were before the step, the
+last 64 steps, and the versions and devices it was taken with. Taught in lesson 09_step_12001.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from nanlab.detect.replay import scenefile
+from nanlab.detect.replay.scenefile import SceneError
+from nanlab.detect.state.nesting import decode, encode, map_tensors
+from nanlab.detect.state.randomness import RandomState, now
+from nanlab.detect.state.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from nanlab.detect.replay.replay import Replay
+
+__all__ = ["Scene", "SceneError"]
+
+
+@dataclass
+class Scene:
+    """One captured step. `batches` are what the loop body was given since the optimizer last stepped: one, or the
+    micro-batches of a gradient accumulation. `not_captured` names what replay will lack."""
+
+    batches: list[object]
+    step: int = 0
+    random: RandomState | None = None
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    buffers: dict[str, Tensor] = field(default_factory=dict)
+    optimizers: list[dict] = field(default_factory=list)
+    trajectory: Trajectory = field(default_factory=Trajectory)
+    report: dict[str, object] | None = None
+    taken_with: dict[str, str] = field(default_factory=lambda: surroundings())
+    not_captured: list[str] = field(default_factory=list)
+
+    @property
+    def batch(self) -> object:
+        """The last (usually the only) batch."""
+        return self.batches[-1]
+
+    @classmethod
+    def capture(
+        cls,
+        model: nn.Module | None,
+        optimizer: Optimizer | Sequence[Optimizer] | None,
+        batch: object,
+        *,
+        step: int = 0,
+        random: RandomState | None = None,
+        buffers: dict[str, Tensor] | None = None,
+        trajectory: Trajectory | None = None,
+    ) -> Scene:
+        """The state right now, weights and optimizer state copied to the CPU; call it before a step, or in a ``except
+        NonFiniteError``. `random` and `buffers` stand in for the present ones where those have moved on. Costs one
+        copy of the weights and of the optimizer state in CPU memory."""
+        held = {name: _copy(b) for name, b in named_buffers(model).items()}
+        return cls(
+            batches=[batch],
+            step=step,
+            random=random or now(),
+            weights={name: _copy(p) for name, p in named_weights(model, optimizer).items()},
+            buffers={**held, **{name: _copy(b) for name, b in (buffers or {}).items()}},
+            optimizers=[map_tensors(o.state_dict(), _copy) for o in as_list(optimizer)],
+            trajectory=trajectory or Trajectory(),
+        )
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Writes the scene to `path`, all or nothing, and returns the path. Raises `SceneError` where that fails.
+        Objects of the batch that no scene can hold are left out and named in `not_captured`."""
+        lost: list[str] = []
+        data = {
+            "batches": [encode(batch, lost) for batch in self.batches],
+            "step": self.step,
+            "random": encode(_random_to_data(self.random), lost),
+            "weights": encode(self.weights, lost),
+            "buffers": encode(self.buffers, lost),
+            "optimizers": encode(self.optimizers, lost, "the optimizer state"),
+            "trajectory": self.trajectory.to_json(),
+            "report": encode(self.report, lost, "the report"),
+            "taken_with": self.taken_with,
+        }
+        self.not_captured += [what for what in lost if what not in self.not_captured]
+        return scenefile.write({**data, "not_captured": self.not_captured}, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Scene:
+        """The scene saved at `path`. No code in the file is run: it is read as tensors and plain data. The batch comes
+        back on the device it was on, or on the CPU where this machine has no such device."""
+        data = scenefile.read(path)
+        try:
+            return cls(
+                batches=[decode(batch) for batch in data["batches"]],
+                step=int(data["step"]),
+                random=_random_from_data(decode(data["random"], "cpu")),
+                weights=decode(data["weights"], "cpu"),
+                buffers=decode(data["buffers"], "cpu"),
+                optimizers=decode(data["optimizers"], "cpu"),
+                trajectory=Trajectory.from_json(data["trajectory"]),
+                report=decode(data["report"]),
+                taken_with=dict(data["taken_with"]),
+                not_captured=list(data["not_captured"]),
+            )
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise SceneError(f"{path} is marked as a scene but lacks parts of one; save the scene again") from error
+
+    def with_batch(self, batch: object) -> Scene:
+        """The same scene with another batch."""
+        return replace(self, batches=[batch])
+
+    def put_back(self, model: nn.Module | None, optimizer: Optimizer | Sequence[Optimizer] | None = None) -> list[str]:
+        """Sets weights, buffers, optimizer state and random state to the scene's, in place; returns what could not be.
+        Raises `SceneError` when the model or the optimizers are not those of the scene."""
+        _fill(named_weights(model, optimizer), self.weights, "weights")
+        _fill(named_buffers(model), self.buffers, "buffers")
+        given = as_list(optimizer)
+        if given and len(given) != len(self.optimizers):
+            raise SceneError(
+                f"the scene has {len(self.optimizers)} optimizers, {len(given)} were given; give the same ones"
+            )
+        for one, state in zip(given, self.optimizers, strict=False):
+            one.load_state_dict(map_tensors(state, _copy))
+        return self.random.restore() if self.random is not None else ["the random state"]
+
+    def replay(
+        self,
+        step_fn: Callable[[object], object],
+        model: nn.Module | None = None,
+        optimizer: Optimizer | Sequence[Optimizer] | None = None,
+    ) -> Replay:
+        """Runs ``step_fn(batch)`` once more from this scene, under the hunt, and says what came of it: see
+        `nanlab.detect.replay.replay.replay`. Weights, buffers, optimizer and random state are put back afterwards."""
+        from nanlab.detect.replay.replay import replay
+
+        return replay(self, step_fn, model, optimizer)
+
+    def changed_since(self) -> list[str]:
+        """What differs between now and the surroundings it was taken in, such as ``torch 2.12.0, now 2.13.0``."""
+        here = surroundings()
+        return [f"{name} {was}, now {here.get(name, 'missing')}" for name, was in self.taken_with.items()
+                if here.get(name) != was]  # fmt: skip
+
+    def __str__(self) -> str:
+        kept = sum(t.numel() for t in self.weights.values())
+        lines = [
+            f"scene of step {self.step}: {len(self.batches)} batch(es), {kept:,} weights, {len(self.buffers)} buffers"
+        ]
+        return "\n".join(
+            [*lines, f"run before it: {self.trajectory}", *(f"not captured: {n}" for n in self.not_captured)]
+        )
+
+
+def as_list(optimizer: Optimizer | Sequence[Optimizer] | None) -> list[Optimizer]:
+    """One optimizer, several or none, as a list; of a wrapper (accelerate's) the optimizer that it wraps."""
+    given = [] if optimizer is None else [optimizer] if isinstance(optimizer, Optimizer) else optimizer
+    if not isinstance(given, Iterable):
+        given = [given]
+    return [_unwrapped(one) for one in given]
+
+
+def _unwrapped(optimizer: object) -> Optimizer:
+    while isinstance(inner := getattr(optimizer, "optimizer", None), Optimizer):
+        optimizer = inner
+    return optimizer
+
+
+def named_weights(model: nn.Module | None, optimizer: Optimizer | Sequence[Optimizer] | None) -> dict[str, Tensor]:
+    """Parameters by name; those that only an optimizer knows are called ``parameter 0``, ``parameter 1``, …"""
+    named = {clean(name): p for name, p in model.named_parameters()} if model is not None else {}
+    known = {id(p) for p in named.values()}
+    extra = [p for o in as_list(optimizer) for g in o.param_groups for p in g["params"] if id(p) not in known]
+    return named | {f"parameter {i}": p for i, p in enumerate(extra)}
+
+
+def named_buffers(model: nn.Module | None) -> dict[str, Tensor]:
+    return {clean(name): b for name, b in model.named_buffers()} if model is not None else {}
+
+
+def clean(name: str) -> str:
+    """A parameter's name without what DataParallel and ``torch.compile`` wrap around a model."""
+    return name.replace("_orig_mod.", "").removeprefix("module.")
+
+
+def surroundings() -> dict[str, str]:
+    """Versions, device names and settings that a replay's numbers depend on."""
+    numpy = sys.modules.get("numpy")
+    here = {
+        "Python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "NumPy": str(numpy.__version__) if numpy is not None else "not loaded",
+        "processor": platform.machine(),
+        "threads": str(torch.get_num_threads()),
+        "deterministic algorithms": str(torch.are_deterministic_algorithms_enabled()),
+    }
+    if torch.cuda.is_initialized():
+        here["devices"] = ", ".join(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
+    return here
+
+
+def _copy(t: Tensor) -> Tensor:
+    return t.detach().to("cpu", copy=True)
+
+
+def _fill(live: dict[str, Tensor], saved: dict[str, Tensor], what: str) -> None:
+    if missing := sorted(set(saved) ^ set(live)):
+        raise SceneError(
+            f"the scene's {what} and the model's differ: {', '.join(missing[:5])}; give the model of the scene"
+        )
+    with torch.no_grad():
+        for name, t in live.items():
+            if t.shape != saved[name].shape:
+                shapes = f"{tuple(saved[name].shape)} in the scene and {tuple(t.shape)} in the model"
+                raise SceneError(f"{name} is {shapes}; give the model of the scene")
+            t.copy_(saved[name])
+
+
+def _random_to_data(state: RandomState | None) -> dict | None:
+    """The twisters' words as tensors: plain data would be 1,249 numbers, one object each."""
+    if state is None:
+        return None
+    python, numpy = state.python, state.numpy
+    words = (python[0], torch.tensor(python[1]), python[2]) if python else None
+    key = (numpy[0], torch.tensor([int(word) for word in numpy[1]]), *numpy[2:]) if numpy else None
+    return {"torch": state.torch, "devices": state.devices, "python": words, "numpy": key}
+
+
+def _random_from_data(data: dict | None) -> RandomState | None:
+    if data is None:
+        return None
+    python, numpy = data["python"], data["numpy"]
+    if python is not None:
+        python = (python[0], tuple(python[1].tolist()), python[2])
+    if numpy is not None:
+        import numpy as np
+
+        numpy = (numpy[0], np.array(numpy[1].tolist(), dtype=np.uint32), *numpy[2:])
+    return RandomState(data["torch"], data["devices"], python, numpy)

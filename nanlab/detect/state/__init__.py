@@ -1,0 +1,1 @@
+"""What a training run holds: listed, looked at, copied, put back."""

@@ -1,0 +1,174 @@
+"""The two modes of the tracer: one for what the user calls, one for what runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from nanlab.detect.state.values import WIDE, is_finite, is_numeric
+from nanlab.detect.trace import underflow
+from nanlab.detect.trace.calls import next_number
+from nanlab.detect.trace.labels import Label, module_at, place_of, spot_of, user_frame
+from nanlab.detect.trace.record import record, scalar_read
+
+if TYPE_CHECKING:
+    from nanlab.detect.trace.tracer import Tracer
+
+ENGINE = "_engine_run_backward"
+SCALAR = torch.ops.aten._local_scalar_dense.default  # what .item() and float() run
+SMALL = 65_536  # elements; an in-place operand up to this size is copied first, so that its old values can be shown
+RELABEL = {"set_", "resize_", "resize_as_", "_unsafe_view", "alias", "_reshape_alias"}  # no new values
+STATISTICS = ("running_mean", "running_var")
+BATCH_NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm")
+UNDECLARED = dict.fromkeys(BATCH_NORMS, STATISTICS)  # written, though the schema does not say so
+_plans: dict[object, Plan] = {}
+
+
+class Functions(TorchFunctionMode):
+    """Sees the functions that the program calls, and the graph nodes that they make."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        tracer = self.tracer
+        if tracer.muted or name in ("__get__", "__set__") or (tracer.optimizing and not torch.is_grad_enabled()):
+            return func(*args, **kwargs)  # attributes, and torch.optim's own arithmetic, need no label
+        frame, _ = user_frame(sys._getframe(1))
+        tracer.calls += 1
+        module = module_at(frame, tracer.modules)
+        label = Label(name, place_of(frame), module, tracer.calls, tracer.number + 1,
+                      spot_of(frame))
+        tracer.stack.append(label)
+        start = next_number()
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            tracer.stack.pop()
+        if tracer.first_differentiable is None and next_number() > start:
+            tracer.first_differentiable = label.first_op
+        tracer.made.note(start, label)
+        return result
+
+
+def keep_on_in_backward(mode: TorchFunctionMode, callers: list[FrameType | None]) -> Callable[[], None]:
+    """Keeps `mode` on inside the backward engine, for the Python code that runs there: recomputed pieces of the forward
+    pass, custom functions, hooks. (A mode is off while the function that it was asked about runs, here ``backward``.)
+    While the engine runs, the user's frame that called it is the last of `callers`. Returns what ends it; does nothing
+    where torch has no such entry to the engine."""
+    plain = getattr(torch.autograd, ENGINE, None)
+    if plain is None:
+        return lambda: None
+
+    def run(*args, **kwargs):
+        callers.append(user_frame(sys._getframe(1))[0])
+        try:
+            with nullcontext() if torch._C._len_torch_function_stack() else mode:
+                return plain(*args, **kwargs)
+        finally:
+            callers.pop()
+
+    setattr(torch.autograd, ENGINE, run)
+    return lambda: setattr(torch.autograd, ENGINE, plain)
+
+
+class Operations(TorchDispatchMode):
+    """Sees every operation that runs, in forward, backward and the optimizer, and screens what it wrote."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self.tracer = tracer
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first operation imports the compiler, and every later one passes through a wrapper
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        tracer = self.tracer
+        if tracer.muted or tracer.quiet.looking_away:
+            return func(*args, **kwargs)
+        tracer.number += 1
+        plan = _plans.get(func) or _plan(func)
+        if tracer.unread:
+            tracer.note_readers(args)
+        if plan.skip or (plan.gentle and _is_gentle(args)):
+            return func(*args, **kwargs)
+        if func is SCALAR and not is_finite(args[0]):
+            scalar_read(tracer, args[0])
+        written = _written(plan.mutated, args, kwargs) if plan.mutated else []
+        before = {id(t): t.detach().clone() for t in written if is_numeric(t) and t.numel() <= SMALL}
+        result = func(*args, **kwargs)
+        outputs = [result] if isinstance(result, Tensor) else _tensors(result)
+        if written:
+            outputs += [t for t in written if all(t is not o for o in outputs)]
+        bad = False
+        for out in outputs:
+            if is_numeric(out):
+                if is_finite(out):
+                    tracer.tags.wrote(out, None)
+                else:
+                    bad = True
+        if bad:
+            record(tracer, func, args, kwargs, outputs, before, written)
+        elif isinstance(result, Tensor):
+            tracer.recent.note(result, func, tracer.stack, tracer.made)
+            if plan.shrinks:
+                underflow.watch(tracer, plan.shrinks, args, result)
+        return result
+
+
+def _tensors(tree: object) -> list[Tensor]:
+    return [t for t in tree_leaves(tree) if isinstance(t, Tensor)]
+
+
+class Plan(NamedTuple):
+    """What is known of an operation before it runs: whether it makes no new values, the arguments that it writes to
+    (position and name), its name if it can round to zero, and whether it can do no harm with a small number."""
+
+    skip: bool
+    mutated: tuple[tuple[int, str], ...]
+    shrinks: str
+    gentle: bool
+
+
+def _plan(func) -> Plan:
+    base = func.__name__.split(".")[0]
+    schema = getattr(func, "_schema", None)
+    skip = (bool(getattr(func, "is_view", False)) and base != "lift_fresh") or base in RELABEL
+    mutated = ()
+    if schema is not None and (schema.is_mutable or base in UNDECLARED):
+        written = (a.name in UNDECLARED.get(base, ()) or (a.alias_info is not None and a.alias_info.is_write)
+                   for a in schema.arguments)  # fmt: skip
+        mutated = tuple((i, a.name) for i, (a, w) in enumerate(zip(schema.arguments, written, strict=True)) if w)
+    shrinks = base if base in underflow.WATCHED or base in underflow.EPSILON else ""
+    plan = _plans[func] = Plan(skip, mutated, shrinks, base in ("mul_", "add_", "sub_"))
+    return plan
+
+
+def _is_gentle(args: tuple) -> bool:
+    """Whether an in-place product or sum is with a number of magnitude 1 at most, as optimizers make by the dozen: no
+    value can turn bad in it, and what was bad keeps its tag."""
+    return len(args) == 2 and type(args[1]) is float and abs(args[1]) <= 1.0 and args[0].dtype in WIDE
+
+
+def _written(mutated, args, kwargs) -> list[Tensor]:
+    out = []
+    for position, name in mutated:
+        value = args[position] if position < len(args) else kwargs.get(name)
+        out += [value] if isinstance(value, Tensor) else _tensors(value)
+    return out

@@ -1,0 +1,166 @@
+"""Turns an operation with a non-finite result into an event: what fed it, whether it was born here, what form it
+has."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from nanlab.detect import forms
+from nanlab.detect.state.values import Counts, bad_mask, count, is_numeric
+from nanlab.detect.trace import underflow
+from nanlab.detect.trace.labels import in_hook, module_at, place_of, recomputing, spot_of, trail_of, user_frame
+from nanlab.detect.trace.provenance import Event, Parent, storage_key
+from nanlab.detect.trace.underflow import graph_of
+
+if TYPE_CHECKING:
+    from nanlab.detect.trace.tracer import Tracer
+
+UNWRITTEN = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
+CONSTANTS = {
+    "full", "full_like", "new_full", "new_tensor", "fill", "fill_", "fill_diagonal_", "tensor", "as_tensor", "asarray",
+    "scalar_tensor", "where", "masked_fill", "masked_fill_", "index_fill", "index_fill_", "scatter", "scatter_", "pad",
+    "constant_pad_nd", "clamp", "nan_to_num", "__setitem__", "zeros_like", "detach",
+}  # fmt: skip - the program's own calls that write what they are told to
+OVERWRITES = {"copy_", "fill_", "zero_", "normal_", "uniform_", "set_", "random_", "exponential_", "bernoulli_"}
+
+
+def record(tracer: Tracer, func, args, kwargs, outputs: list[Tensor], before: dict[int, Tensor],
+           written: list[Tensor]) -> None:  # fmt: skip
+    """Makes an event for every non-finite tensor among `outputs` and tags what they are stored in. `before` holds the
+    old values of small operands that were overwritten, by ``id``; larger ones are lost."""
+    tracer.unscaled = tracer.unscaled or func.__name__.startswith("_amp_foreach")
+    lost = {id(t) for t in written if id(t) not in before}
+    operands = _operands(func, args, kwargs)
+    found = [_tagged(tracer, n, t) if id(t) in lost else _parent(tracer, n, t, before) for n, t in operands]
+    parents = [parent for parent in found if parent is not None]
+    scalars = [a for a in (*args, *kwargs.values()) if isinstance(a, float) and not math.isfinite(a)]
+    if scalars and tracer.last_scalar is not None:
+        parents.append(Parent(tracer.last_scalar, tracer.last_scalar.counts, "scalar"))
+    old_args, old_kwargs = tree_map(lambda a: before.get(id(a), a), (args, kwargs)) if before else (args, kwargs)
+    lost_names = frozenset(n for n, t in operands if id(t) in lost)
+    for out in outputs:
+        counts = count(out) if is_numeric(out) else None
+        if counts is None:
+            continue
+        event = _event(tracer, func, out, counts, parents)
+        event.with_graph = any(graph_of(t) is not None for _, t in operands)
+        _births(event, func, out, parents, [t for _, t in operands if id(t) not in lost], before, scalars)
+        if event.nan_birth or event.inf_birth:
+            event.finding = forms.read(func, old_args, old_kwargs, out, nan=event.nan_birth, node=event.node,
+                                       call=event.call.name if event.call else None, lost=lost_names)  # fmt: skip
+            event.finding.form = underflow.refine(tracer, event.finding.form, operands)
+            event.magnitudes = tracer.recent.magnitudes(but=event.call)
+        if written and event.phase == "optimizer":
+            event.writes = " ".join(tracer.sources.name(out))
+        tracer.tags.wrote(out, event)
+
+
+def scalar_read(tracer: Tracer, t: Tensor) -> None:
+    """Notes that the program took a non-finite Python number out of `t`, so that its later use can be traced back."""
+    parent = _parent(tracer, "self", t, {})
+    if parent is not None:
+        tracer.last_scalar = parent.event
+
+
+def _event(tracer: Tracer, func, out: Tensor, counts: Counts, parents: list[Parent]) -> Event:
+    node = torch._C._current_autograd_node()
+    frame, optim = user_frame(sys._getframe(2))
+    place, spot, module = place_of(frame), spot_of(frame), module_at(frame, tracer.modules)
+    call, trail = tracer.stack[-1] if tracer.stack else None, trail_of(frame)
+    phase = "optimizer" if tracer.optimizing and optim else "forward"
+    if node is not None and not (recomputing(frame) and torch.is_grad_enabled()):
+        phase, call = "backward", tracer.made.of(node)
+        if call is not None and not in_hook(frame, tracer.callers):
+            place, spot, module, trail = call.place, call.spot, call.module, []
+    return Event(
+        number=tracer.number, op=func.__name__.split(".")[0], phase=phase, step=tracer.step, counts=counts,
+        shape=tuple(out.shape), dtype=out.dtype, place=place, module=module, call=call,
+        node=node.name() if node is not None and phase == "backward" else None, parents=list(parents), spot=spot,
+        trail=trail,
+    )  # fmt: skip
+
+
+def _births(event: Event, func, out: Tensor, parents: list[Parent], operands: list[Tensor], before: dict[int, Tensor],
+            scalars: list[float]) -> None:  # fmt: skip
+    """Marks what kind of event it is, and whether a NaN or an infinity was made here."""
+    counts = event.counts
+    if event.op in UNWRITTEN:
+        event.kind = "uninitialised"
+    elif event.op == "lift_fresh":  # numbers become a tensor: the program's own, or an array's
+        event.parents.clear()
+        event.kind = "constant" if event.call is not None else "external"
+        event.source = "data from outside torch"
+    elif scalars and not parents and not _made_nan(counts, scalars):
+        event.kind = "constant"
+        if counts.nan and event.call is not None and event.call.name not in CONSTANTS:
+            event.kind = "internal"  # torch.logdet and others choose NaN themselves: the choice is the origin
+    else:
+        event.nan_birth = bool(counts.nan) and not any(p.counts.nan for p in parents if p.event.kind != "internal")
+        event.inf_birth = bool(counts.inf) and not any(p.counts.inf for p in parents)
+        if torch.Tag.pointwise in getattr(func, "tags", ()) and parents:
+            _fresh(event, out, [before.get(id(t), t) for t in operands])
+
+
+def _made_nan(counts: Counts, scalars: list[float]) -> bool:
+    """Whether a NaN appeared beside scalars that are only infinite."""
+    return bool(counts.nan) and not any(s != s for s in scalars)
+
+
+def _fresh(event: Event, out: Tensor, operands: list[Tensor]) -> None:
+    """For an elementwise operation with bad operands: whether it also made a bad value where all of them are finite."""
+    try:
+        fed = torch.zeros(out.shape, dtype=torch.bool, device=out.device)
+        for t in operands:
+            fed |= bad_mask(t).to(out.device).expand(out.shape)
+    except RuntimeError:
+        return
+    event.nan_birth |= bool((bad_mask(out, nan_only=True) & ~fed).any())
+    event.inf_birth |= bool((bad_mask(out) & ~bad_mask(out, nan_only=True) & ~fed).any())
+
+
+def _operands(func, args, kwargs) -> list[tuple[str, Tensor]]:
+    """The tensors that were read, each under its argument's name; what was only overwritten is left out."""
+    schema = getattr(func, "_schema", None)
+    names = [a.name for a in schema.arguments] if schema is not None else []
+    given = [*zip(names + ["?"] * len(args), args, strict=False), *kwargs.items()]
+    base = func.__name__.split(".")[0]
+    found = []
+    for name, value in given:
+        if name == "out" or (name == "self" and base in OVERWRITES):
+            continue
+        for t in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(t, Tensor) and is_numeric(t) and t.numel():
+                found.append((name, t))
+    return found
+
+
+def _parent(tracer: Tracer, name: str, t: Tensor, before: dict[int, Tensor]) -> Parent | None:
+    counts = count(before.get(id(t), t))
+    if counts is None:
+        return None
+    events = tracer.tags.of(t)
+    return Parent(events[0] if events else external(tracer, t, counts), counts, name)
+
+
+def _tagged(tracer: Tracer, name: str, t: Tensor) -> Parent | None:
+    """What a large operand held before it was overwritten can only be known from what wrote it."""
+    events = tracer.tags.of(t)
+    return Parent(events[0], events[0].counts, name) if events else None
+
+
+def external(tracer: Tracer, t: Tensor, counts: Counts) -> Event:
+    """The event that stands for a tensor that no watched operation made."""
+    kind, name = tracer.sources.name(t)
+    event = Event(
+        number=tracer.number, op="external", phase="", step=tracer.step, counts=counts, shape=tuple(t.shape),
+        dtype=t.dtype, place=None, module=None, call=None, node=None, kind="external", source=name, source_kind=kind,
+        reader=tracer.readers.get(storage_key(t)) or ((tracer.stepped_at, None) if kind == "state" else None),
+    )  # fmt: skip
+    tracer.tags.wrote(t, event)
+    return event
