@@ -54,9 +54,12 @@ class History:
         return "\n".join([head, *lines])
 
     def plain(self, every: int = 1) -> str:
-        """The loss of every `every`-th step in everyday notation, four significant digits: ``154,100,000``."""
+        """The loss of every `every`-th step in everyday notation, three significant digits: ``154,000,000``.
+
+        A run that oscillates or explodes gives no fourth digit that is the same on every processor.
+        """
         return "\n".join(
-            f"step {step:>2}   loss {plain_number(loss)}" for step, loss in enumerate(self.loss) if step % every == 0
+            f"step {step:>2}   loss {plain_number(loss, 3)}" for step, loss in enumerate(self.loss) if step % every == 0
         )
 
 
