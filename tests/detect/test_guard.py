@@ -53,7 +53,7 @@ def same(a: list, b: list) -> bool:
 
 
 def attached(optimizer: torch.optim.Optimizer) -> bool:
-    heard = torch.autograd.backward.__module__ == "nanlab.detect.guarding.listen"
+    heard = torch.autograd.backward.__module__ == "nanlab.detect.patching"
     return bool(optimizer._optimizer_step_pre_hooks) or heard
 
 

@@ -20,10 +20,10 @@ from torch.optim import Optimizer
 from nanlab.detect.guarding.failure import Failure
 from nanlab.detect.guarding.firstlook import first_look
 from nanlab.detect.guarding.history import Skipped, history_of, listed
-from nanlab.detect.guarding.listen import innermost, listening
 from nanlab.detect.guarding.rerun import Rerun, Start
 from nanlab.detect.guarding.sentry import Sentry
 from nanlab.detect.origin.report import NonFiniteError, Report
+from nanlab.detect.patching import innermost, listening
 from nanlab.detect.replay.scene import Scene, SceneError, as_list
 from nanlab.detect.replay.staging import Staging, staged
 from nanlab.detect.state.audit import audit

@@ -9,7 +9,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from nanlab.detect.guarding.failure import Failure
-from nanlab.detect.guarding.listen import Listener
+from nanlab.detect.patching import Listener
 from nanlab.detect.state.screen import gradients, non_finite
 
 SCALE_WARNS, SCALE_FAILS = 1e-2, 1e-5  # as icefall does: a loss scale this small means gradients that no scale can cure

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +17,7 @@ from nanlab.detect.guarding.failure import Failure
 from nanlab.detect.guarding.sentry import Sentry
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
+from nanlab.detect.patching import zero_grad_off
 from nanlab.detect.replay.mending import patches
 from nanlab.detect.replay.patch import Target
 from nanlab.detect.replay.replay import compiled_code, why_not
@@ -100,8 +101,9 @@ class Rerun:
         with ExitStack() as stack:
             stack.callback(self._settle, failure)
             stack.enter_context(ranks.alone(self.model))
-            if len(self.starts) > 1:
-                stack.enter_context(_gradients_kept([*self.optimizers, self.model]))
+            if len(self.starts) > 1:  # a body that accumulates by its own counter, which an ``enumerate`` around the
+                owners = [*self.optimizers, *([] if self.model is None else [self.model])]  # guard moves on, would
+                stack.enter_context(zero_grad_off(owners))  # clear the gradients in the middle of it
             if hunting:
                 self.tracer = stack.enter_context(eager_tracer(self.model, self.optimizers, self.starts[-1].batch))
             if patch is not None:
@@ -144,20 +146,6 @@ class Rerun:
         notes = [f"The {failure.where} of step {failure.step} was not finite, and finite when the step ran again."]
         return Report("not-reproduced", step=failure.step, where=failure.where, sink=failure.where,
                       notes=notes + [f"{reason[0].upper()}{reason[1:]}." for reason in reasons])  # fmt: skip
-
-
-@contextmanager
-def _gradients_kept(owners: Sequence[object]) -> Iterator[None]:
-    """Makes ``zero_grad`` do nothing: a body that accumulates by a counter of its own, which an ``enumerate`` around
-    the guard moves on, would clear the gradients in the middle of a replayed accumulation."""
-    held = [one for one in owners if one is not None and "zero_grad" not in vars(one)]
-    for one in held:
-        vars(one)["zero_grad"] = lambda *args, **kwargs: None
-    try:
-        yield
-    finally:
-        for one in held:
-            del vars(one)["zero_grad"]
 
 
 class eager_tracer:

@@ -13,6 +13,7 @@ from math import isfinite
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from nanlab.detect import patching
 from nanlab.detect.guarding.closures import ClosureStep
 from nanlab.detect.guarding.failure import Failure, copied
 from nanlab.detect.guarding.history import History
@@ -58,7 +59,7 @@ class Sentry(ScaleWatch, StandsStill):
         self.on_failure = on_failure or (lambda failure: None)
         self.hears_after = self.look_always = self.replaying = False
         self.hear_grad = True
-        self._handles: list = []
+        self._undo: list[Callable[[], None]] = []
         self._extra = list(params)
         self._params: dict[int, tuple[int, list[nn.Parameter]]] = {}
         self._calm: dict[
@@ -84,13 +85,11 @@ class Sentry(ScaleWatch, StandsStill):
         self._norm = self._bound = math.nan  # the gradient norm, and one that it does not exceed by much
 
     def attach(self) -> None:
-        for one in self.optimizers:
-            self._handles.append(one.register_step_pre_hook(self.before_step))
-            self._handles.append(one.register_step_post_hook(self.after_step))
+        self._undo.append(patching.on_step(self.before_step, self.after_step, self.optimizers))
 
     def detach(self) -> None:
-        while self._handles:
-            self._handles.pop().remove()
+        while self._undo:
+            self._undo.pop()()
 
     def params(self, optimizer: Optimizer) -> list[nn.Parameter]:
         """Every parameter of `optimizer`; read anew when it has got another group."""

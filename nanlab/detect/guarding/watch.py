@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from nanlab.detect import patching
 from nanlab.detect.guarding.failure import Failure
 from nanlab.detect.guarding.firstlook import first_look
 from nanlab.detect.guarding.history import history_of
-from nanlab.detect.guarding.listen import start, stop
 from nanlab.detect.guarding.postmortem import postmortem
 from nanlab.detect.guarding.rerun import eager_tracer
 from nanlab.detect.guarding.sentry import Sentry
@@ -67,7 +67,7 @@ class watch:
         self._sentry.hears_after = not self.optimizers  # backward is then all that there is to hear of a step
         self._recorder, self._buffers = Recorder(), Buffers(model)
         self._calls: deque[Call] = deque(maxlen=CALLS)
-        self._handle = None
+        self._unhook = self._stop = lambda: None
 
     @property
     def trajectory(self):
@@ -80,22 +80,20 @@ class watch:
             bad = first_look(self.model, self.optimizers)
             if bad is not None:
                 raise NonFiniteError(bad.report())
-        self._handle = self.model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
+        self._unhook = patching.on_forward(self.model, self._before_forward)
         self._sentry.begin()
         self._sentry.attach()
-        start(self._sentry)
+        self._stop = patching.listen(self._sentry)
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._detach()
 
     def _detach(self) -> None:
-        stop(self._sentry)
+        self._stop()
         self._sentry.detach()
         self._calls.clear()
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
+        self._unhook()
 
     def _before_forward(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
         if not self._calls:
@@ -144,11 +142,10 @@ class watch:
             self._buffers.put_back()
         for call in list(self._calls):
             call.random.restore()
-            hook, self._handle = self._handle, None
-            hook.remove()
+            self._unhook()
             with eager_tracer(self.model, self.optimizers, [call.args, call.kwargs]) as tracer:
                 output = self.model(*call.args, **call.kwargs)
-            self._handle = self.model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
+            self._unhook = patching.on_forward(self.model, self._before_forward)
             bad = [t for t in tensors(_plain(output)) if not is_finite(t)]
             if bad:
                 return explain(tracer, failure.where, bad, step=failure.step)

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from nanlab.detect import patching
 from nanlab.detect.replay import safe
 from nanlab.detect.replay.trouble import mend_counts, nonzero_divisor, trouble, where_bad
 from nanlab.detect.trace.labels import Place, place_of, user_frame
@@ -51,7 +52,7 @@ class PatchCalls(TorchFunctionMode):
 
     def __enter__(self):
         if not self._depth:
-            self._undo = [keep_on_in_backward(self, []), self._follow_custom_functions()]
+            self._undo = [keep_on_in_backward(self, []), patching.around_apply(self._apply)]
         self._depth += 1  # the backward engine enters it again, see keep_on_in_backward
         return super().__enter__()
 
@@ -61,19 +62,11 @@ class PatchCalls(TorchFunctionMode):
             self._undo.pop()()
         return super().__exit__(*exc)
 
-    def _follow_custom_functions(self) -> Callable[[], None]:
-        """``Function.apply`` asks no mode: it is exchanged for as long as this one is on."""
-        base = torch.autograd.Function
-        plain = base.__dict__["apply"]
-
-        def apply(cls, *args, **kwargs):
-            call = plain.__get__(None, cls)
-            if cls.__name__ == self.target.call and self.here():
-                args, kwargs = self.mended(call, args, kwargs)
-            return call(*args, **kwargs)
-
-        base.apply = classmethod(apply)
-        return lambda: setattr(base, "apply", plain)
+    def _apply(self, cls: type, plain: Callable, /, *args, **kwargs):
+        """For ``Function.apply``, which asks no mode."""
+        if cls.__name__ == self.target.call and self.here():
+            args, kwargs = self.mended(plain, args, kwargs)
+        return plain(*args, **kwargs)
 
     def here(self) -> bool:
         """Whether the program stands on the target's line; to be called from what torch called."""

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nanlab.detect.guarding.listen import Listener, listening
 from nanlab.detect.origin.report import Report
+from nanlab.detect.patching import Listener, listening
 from nanlab.detect.replay.hunt import hunt
 from nanlab.detect.replay.scene import Scene, named_weights
 from nanlab.detect.state.screen import gradients

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from torch import nn
-from torch.nn.modules.module import register_module_forward_pre_hook
 
+from nanlab.detect import patching
 from nanlab.detect.replay.scene import Scene, SceneError
-from nanlab.detect.scripts.seams import on_batch
 
 OWN_BATCH = (
     "The script takes its batches from neither a guard nor a DataLoader: its own first batch was used. "
@@ -29,8 +28,8 @@ class Staging:
         self._filled = False
 
     def __enter__(self) -> Staging:
-        self._undo.append(register_module_forward_pre_hook(lambda module, args: self.fill(module)).remove)
-        self._undo.append(on_batch(self._exchange))
+        self._undo.append(patching.on_call(lambda module, args: self.fill(module)))
+        self._undo.append(patching.on_batch(self._exchange))
         _staged.append(self)
         return self
 

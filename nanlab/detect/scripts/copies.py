@@ -9,8 +9,8 @@ from nanlab.detect.guarding.failure import Failure
 from nanlab.detect.origin.report import Report
 from nanlab.detect.replay.mending import WAYS, MendWeights, patches, plain_target, read_target
 from nanlab.detect.replay.patch import PatchCalls, PatchOperations
-from nanlab.detect.scripts.seams import is_lazy
 from nanlab.detect.scripts.snapshot import Snapshots, Woken, possible
+from nanlab.detect.state.held import is_lazy
 
 MOST_TO_CONFIRM = 0.1  # share of the time that goes into copies kept only to confirm
 ONE_COPY = 1.0  # seconds: so that a short run has some too

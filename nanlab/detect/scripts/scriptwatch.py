@@ -8,27 +8,26 @@ from contextlib import suppress
 
 from torch import Tensor, nn
 from torch.amp import GradScaler
-from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parameter import UninitializedTensorMixin
 from torch.optim import Optimizer
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import _disable_current_modes
 
+from nanlab.detect import patching
 from nanlab.detect.guarding.failure import Failure
 from nanlab.detect.guarding.firstlook import BadAtStart, first_look
 from nanlab.detect.guarding.history import History
-from nanlab.detect.guarding.listen import innermost, start, stop
 from nanlab.detect.guarding.sentry import Sentry
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.past import LayeredTags, read_by_script
 from nanlab.detect.origin.report import Report
+from nanlab.detect.patching import innermost
 from nanlab.detect.replay.hunt import WRITTEN
 from nanlab.detect.scripts.copies import Copies
 from nanlab.detect.scripts.pace import Pace
 from nanlab.detect.scripts.script import Stopped
-from nanlab.detect.scripts.seams import is_lazy, leaves_of, on_batch, on_optimizer, on_zero_grad
 from nanlab.detect.scripts.snapshot import possible
 from nanlab.detect.state.buffers import HealthyBuffers
+from nanlab.detect.state.held import is_lazy, leaves_of
 from nanlab.detect.state.screen import gradients
 from nanlab.detect.state.values import is_finite
 from nanlab.detect.trace.tracer import Tracer
@@ -66,15 +65,14 @@ class ScriptWatch(Sentry):
     # coming and going
 
     def __enter__(self) -> ScriptWatch:
-        undo = self._undo
-        undo.append(register_module_forward_pre_hook(self._before_forward).remove)
-        undo.append(register_optimizer_step_pre_hook(self.before_step).remove)
-        undo.append(register_optimizer_step_post_hook(self.after_step).remove)
-        undo.append(on_zero_grad(self._step_start))
-        undo.append(on_optimizer(self._optimizer_made))
-        undo.append(on_batch(self._batch_came))
-        start(self)
-        undo.append(lambda: stop(self))
+        self._undo += [
+            patching.on_call(self._before_forward),
+            patching.on_step(self.before_step, self.after_step),
+            patching.on_zero_grad(self._step_start),
+            patching.on_optimizer(self._optimizer_made),
+            patching.on_batch(self._batch_came),
+            patching.listen(self),
+        ]
         if self.from_step == 0:
             self._trace(True)
         return self

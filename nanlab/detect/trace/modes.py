@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from nanlab.detect import patching
 from nanlab.detect.state.values import WIDE, is_finite, is_numeric
 from nanlab.detect.trace import underflow
 from nanlab.detect.trace.calls import next_number
@@ -23,7 +24,6 @@ from nanlab.detect.trace.record import record, scalar_read
 if TYPE_CHECKING:
     from nanlab.detect.trace.tracer import Tracer
 
-ENGINE = "_engine_run_backward"
 SCALAR = torch.ops.aten._local_scalar_dense.default  # what .item() and float() run
 SMALL = 65_536  # elements; an in-place operand up to this size is copied first, so that its old values can be shown
 RELABEL = {"set_", "resize_", "resize_as_", "_unsafe_view", "alias", "_reshape_alias"}  # no new values
@@ -68,20 +68,17 @@ def keep_on_in_backward(mode: TorchFunctionMode, callers: list[FrameType | None]
     pass, custom functions, hooks. (A mode is off while the function that it was asked about runs, here ``backward``.)
     While the engine runs, the user's frame that called it is the last of `callers`. Returns what ends it; does nothing
     where torch has no such entry to the engine."""
-    plain = getattr(torch.autograd, ENGINE, None)
-    if plain is None:
-        return lambda: None
 
-    def run(*args, **kwargs):
+    @contextmanager
+    def on():
         callers.append(user_frame(sys._getframe(1))[0])
         try:
             with nullcontext() if torch._C._len_torch_function_stack() else mode:
-                return plain(*args, **kwargs)
+                yield
         finally:
             callers.pop()
 
-    setattr(torch.autograd, ENGINE, run)
-    return lambda: setattr(torch.autograd, ENGINE, plain)
+    return patching.around_engine(on)
 
 
 class Operations(TorchDispatchMode):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.amp import GradScaler
 
-from nanlab.detect.guarding.listen import Listener, innermost, listening
+from nanlab.detect.patching import Listener, innermost, listening
 
 
 class Ear(Listener):
@@ -91,4 +91,4 @@ def test_a_listener_that_raises_is_heard_at_the_programs_own_line():
 
     with listening(Stern()), pytest.raises(ArithmeticError, match="stop") as caught:
         loss().backward()
-    assert any(entry.path.name == "test_listen.py" for entry in caught.traceback)
+    assert any(entry.path.name == "test_patching.py" for entry in caught.traceback)
