@@ -17,7 +17,7 @@ _ROOT = click.option(
 
 @click.group()
 def command() -> None:
-    """Store, link and check the course's notebooks."""
+    """Store, link and check the course's notebooks, and make pages of them."""
 
 
 @command.command()
@@ -71,6 +71,22 @@ def lint(notebooks: tuple[Path, ...]) -> int:
     errors = sum(not finding.note for finding in findings)
     click.echo(f"{len(notebooks)} notebooks, {errors} errors, {len(findings) - errors} notes")
     return 1 if errors else 0
+
+
+@command.command()
+@click.argument("out", type=click.Path(file_okay=False, path_type=Path))
+@_ROOT
+def site(out: Path, root: Path | None) -> int:
+    """Make static pages of the course in the folder OUT."""
+    from nanlab.authoring.site import SiteError, build
+
+    try:
+        count = build(root or _root(), out)
+    except SiteError as error:
+        click.echo(str(error), err=True)
+        return 1
+    click.echo(f"{count} notebooks: open {out / 'index.html'}")
+    return 0
 
 
 def _report(stale: list[Path], check: bool, command_line: str) -> int:
