@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.resources import files
 
 COLUMNS = {
@@ -20,17 +19,23 @@ COLUMNS = {
     "hides": "What that hides",
     "lesson": "Lesson",
 }
+PLAIN = {"plain_see": "What you see", "plain_is": "What it is", "plain_do": "What to do"}
 
 
 @dataclass(frozen=True)
 class Suspect:
     """One row of the table. All fields are plain sentences, except `name` (the slug that reports and logs use),
     `lesson` (the topic of the lesson that teaches it, as in the notebooks' file names) and `kind`: ``"fault"``, or
-    ``"harmless"`` for what looks like a fault in a log and is none."""
+    ``"harmless"`` for what looks like a fault in a log and is none. `plain_see`, `plain_is` and `plain_do` say it in
+    everyday words; `first_move` is what to do first with a dead run."""
 
     name: str
     title: str
     kind: str
+    plain_see: str
+    plain_is: str
+    plain_do: str
+    first_move: str
     cause: str
     signature: str
     fix: str
@@ -46,11 +51,28 @@ class Suspect:
         return SuspectTable((self,))._repr_html_()
 
 
-@dataclass(frozen=True)
-class SuspectTable:
-    """Some rows of the table, in order; prints itself in a terminal, in a notebook and as Markdown."""
+class _Shown:
+    """Prints itself as text where there is no HTML; `template` is the Jinja template beside this file."""
+
+    template: str
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        from jinja2 import Environment
+
+        source = files("nanlab").joinpath(self.template).read_text("utf-8")
+        page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
+        return page.render(shown=self, columns=COLUMNS, plain=PLAIN)
+
+
+@dataclass(frozen=True, repr=False)
+class SuspectTable(_Shown):
+    """Some rows of the table, in order; prints itself in a terminal, in a notebook (a card a row) and as Markdown."""
 
     rows: tuple[Suspect, ...]
+    template = "suspects.html.jinja"
 
     def __iter__(self) -> Iterator[Suspect]:
         return iter(self.rows)
@@ -72,30 +94,34 @@ class SuspectTable:
             blocks.append("\n".join(lines))
         return "\n\n".join(blocks)
 
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col" style="text-align:left">{h}</th>' for h in COLUMNS.values())
-        body = "".join(
-            "<tr>"
-            + f'<th scope="row" style="text-align:left">{escape(row.title)}</th>'
-            + "".join(
-                f'<td style="text-align:left;vertical-align:top">{escape(getattr(row, field))}</td>'
-                for field in list(COLUMNS)[1:]
-            )
-            + "</tr>"
-            for row in self.rows
-        )
-        caption = '<caption style="text-align:left">The usual suspects</caption>'
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
     def markdown(self) -> str:
         """The rows as a Markdown table; a bar inside a cell is escaped."""
         lines = ["| " + " | ".join(COLUMNS.values()) + " |", "|" + " --- |" * len(COLUMNS)]
         for row in self.rows:
             lines.append("| " + " | ".join(getattr(row, field).replace("|", r"\|") for field in COLUMNS) + " |")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, repr=False)
+class PlainTable(_Shown):
+    """The rows of a lesson, and of those before it, in everyday words: what you see, what it is, what to do."""
+
+    new: tuple[Suspect, ...]
+    known: tuple[Suspect, ...]
+    template = "suspects_plain.html.jinja"
+
+    def __str__(self) -> str:
+        from textwrap import fill
+
+        blocks = []
+        for row in (*self.new, *self.known):
+            mark = "  (new)" if row in self.new and self.known else ""
+            lines = [f"{row.title}{mark}"]
+            for field, heading in PLAIN.items():
+                lead = f"  {heading:<12}  "
+                lines.append(fill(getattr(row, field), 96, initial_indent=lead, subsequent_indent=" " * len(lead)))
+            blocks.append("\n".join(lines))
+        return "\n\n".join(blocks)
 
 
 @cache
@@ -121,6 +147,13 @@ def get(name: str) -> Suspect:
 def table(*names: str) -> SuspectTable:
     """The rows called `names`, or all of them; in a notebook the result shows as a table."""
     return SuspectTable(tuple(get(name) for name in names) if names else tuple(SUSPECTS.values()))
+
+
+def in_plain_words(topic: str) -> PlainTable:
+    """The rows of the lesson on `topic` and of the lessons before it, in everyday words, the new ones first. A topic
+    that has no row of its own shows the known ones."""
+    known = [row for row in SUSPECTS.values() if row.lesson < topic]
+    return PlainTable(for_lesson(topic).rows, tuple(sorted(known, key=lambda row: row.lesson, reverse=True)))
 
 
 def for_lesson(topic: str) -> SuspectTable:

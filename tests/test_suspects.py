@@ -49,10 +49,32 @@ def test_markdown_has_one_line_a_suspect_and_no_broken_columns():
     assert {line.count(" | ") for line in lines[2:]} == {len(suspects.COLUMNS) - 1}
 
 
-def test_html_has_a_heading_for_every_column_and_every_row():
+def test_html_is_a_card_a_row_with_every_field_named():
     html = suspects.table()._repr_html_()
-    assert html.count('scope="col"') == len(suspects.COLUMNS)
-    assert html.count('scope="row"') == len(suspects.table())
+    assert html.count("<caption") == len(suspects.table())
+    assert html.count('scope="row"') == len(suspects.table()) * (len(suspects.COLUMNS) - 1)
+
+
+@every_suspect
+def test_every_row_says_it_in_plain_words_and_has_a_first_move(row):
+    for field in (*suspects.PLAIN, "first_move"):
+        assert getattr(row, field).strip()
+    plain = " ".join(getattr(row, field) for field in suspects.PLAIN)
+    assert len(plain.split()) < 50
+    assert not re.search(r"[_()`²]|\b(tensor|dtype|gradient|norm|Jacobian|logit)s?\b", plain.replace("(bf16)", ""))
+
+
+def test_plain_words_grow_lesson_by_lesson_and_mark_what_is_new():
+    second = suspects.in_plain_words("03_padding_row")
+    assert [row.name for row in second.new] == ["log_or_div_of_zero"]
+    assert [row.name for row in second.known] == ["lr_too_high", "unscaled_inputs_or_targets"]
+    html, text = second._repr_html_(), str(second)
+    assert html.count("(new)") == text.count("(new)") == 1
+    assert html.count('scope="col"') == 3 and html.count('scope="row"') == 3
+
+
+def test_the_first_lesson_marks_nothing_as_new():
+    assert "(new)" not in str(suspects.in_plain_words("02_loss_explosion"))
 
 
 def test_a_lesson_finds_the_rows_it_has_earned():
