@@ -74,6 +74,21 @@ def lint(notebooks: tuple[Path, ...]) -> int:
 
 
 @command.command()
+@_ROOT
+def poster(root: Path | None) -> int:
+    """Make notebooks/poster.pdf from the table of suspects."""
+    from nanlab.authoring.poster import PLACE, PosterError, make
+
+    try:
+        make((root or _root()) / PLACE)
+    except PosterError as error:
+        click.echo(str(error), err=True)
+        return 1
+    click.echo(f"{PLACE}: made")
+    return 0
+
+
+@command.command()
 @click.argument("out", type=click.Path(file_okay=False, path_type=Path))
 @_ROOT
 def site(out: Path, root: Path | None) -> int:
