@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
-from nanlab.detect.replay.hunt import eager, gradients
+from nanlab.detect.replay.step import eager, gradients
 from nanlab.detect.state.sources import named_leaves
 from nanlab.detect.state.values import is_finite
 from nanlab.detect.trace.quiet import aside

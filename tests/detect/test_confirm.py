@@ -53,7 +53,7 @@ def test_patching_another_line_would_not_have_done(monkeypatch):
         return (h / h).mean()
 
     report = hunt(loss, model)
-    report.target = type(report.target)(type(report.target.place)("elsewhere.py", 1, "f"), "div", "div", "forward")
+    report.target = type(report.target)(type(report.target.place)("elsewhere.py", 1, "f"), "div", "div")
     assert confirm(report, loss, model).confirmed_by == []
 
 

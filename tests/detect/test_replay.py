@@ -8,8 +8,7 @@ from torch import nn
 
 from nanlab import Scene
 from nanlab.detect.replay.bisect import bisect_batch
-from nanlab.detect.replay.interventions import Experiment
-from nanlab.detect.state.samples import only, size, without
+from nanlab.detect.replay.samples import exchanged, only, size, without
 
 
 def setting(rows: int = 33, bad: tuple[int, ...] = (17,)):
@@ -73,7 +72,7 @@ def test_a_scene_of_micro_batches_accumulates_them():
 
 def test_leaving_out_the_guilty_sample_cures_and_another_does_not():
     scene, step, model, optimizer = setting()
-    trial = Experiment(scene, step, model, optimizer)
+    trial = scene.experiment(step, model, optimizer)
     assert trial.without(17).cured
     assert not trial.without(3).cured
     assert "at the same place" in str(trial.without(3))
@@ -87,27 +86,25 @@ def test_leaving_out_the_guilty_sample_cures_and_another_does_not():
 
 def test_float64_cures_an_overflow_and_not_a_0_over_0_and_a_patched_operand_cures_either():
     scene, step, model, optimizer = setting()
-    trial = Experiment(scene, step, model, optimizer)
+    trial = scene.experiment(step, model, optimizer)
     assert not trial.float64().cured
     assert trial.patched().cured
     assert model[0].weight.dtype == torch.float32
-    large = Experiment(
-        Scene.capture(model, optimizer, torch.full((2, 3), 1e25)), lambda x: model(x).pow(2).mean(), model, optimizer
-    )
-    assert large.float64().cured
-    assert large.scene.batch.dtype == torch.float32
+    scene = Scene.capture(model, optimizer, torch.full((2, 3), 1e25))
+    assert scene.experiment(lambda x: model(x).pow(2).mean(), model, optimizer).float64().cured
+    assert scene.batch.dtype == torch.float32
 
 
 def test_one_guilty_sample_costs_about_log2_replays():
     scene, step, model, optimizer = setting(rows=128, bad=(77,))
-    guilty = bisect_batch(scene, step, model, optimizer)
+    guilty = bisect_batch(scene.experiment(step, model, optimizer))
     assert guilty.samples == [77]
     assert guilty.replays <= math.log2(128) + 3
 
 
 def test_every_guilty_sample_is_found():
     scene, step, model, optimizer = setting(rows=40, bad=(0, 13, 39))
-    guilty = bisect_batch(scene, step, model, optimizer)
+    guilty = bisect_batch(scene.experiment(step, model, optimizer))
     assert guilty.samples == [0, 13, 39]
     assert not guilty.together
     assert "samples 0, 13, 39" in str(guilty)
@@ -121,7 +118,7 @@ def test_samples_that_fail_only_together_are_named_as_a_group():
         spread = batch["y"].std() if len(batch["y"]) > 4 else torch.ones(())
         return (batch["y"] / spread).sum() * model(batch["x"]).sum()
 
-    guilty = bisect_batch(scene, step, model, optimizer)
+    guilty = bisect_batch(scene.experiment(step, model, optimizer))
     assert guilty.together
     assert guilty.samples == list(range(8))
 
@@ -130,14 +127,14 @@ def test_a_step_that_cannot_run_with_one_sample_still_gives_an_answer():
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
     x = torch.randn(16, 3)
     x[5] = float("nan")
-    guilty = bisect_batch(Scene.capture(model, None, x), lambda batch: model(batch).pow(2).sum(), model)
+    guilty = bisect_batch(Scene.capture(model, None, x).experiment(lambda batch: model(batch).pow(2).sum(), model))
     assert 5 in guilty.samples
     assert len(guilty.samples) <= 2
 
 
 def test_a_finite_batch_has_no_guilty_sample():
     scene, step, model, optimizer = setting(bad=())
-    guilty = bisect_batch(scene, step, model, optimizer)
+    guilty = bisect_batch(scene.experiment(step, model, optimizer))
     assert guilty.samples == []
     assert "it is not the samples" in str(guilty)
 
@@ -154,3 +151,12 @@ def test_samples_are_picked_from_columns_lists_of_samples_and_mixtures():
     pairs = [(torch.zeros(2), 0), (torch.ones(2), 1)]
     assert only(pairs, [1])[0][1] == 1
     assert size((torch.zeros(5, 2), torch.zeros(5))) == 5
+
+
+def test_a_batch_holds_another_ones_samples_for_the_length_of_a_block():
+    columns, pairs = {"x": torch.arange(6.0).reshape(3, 2)}, [torch.zeros(2), torch.ones(3)]
+    for batch in (columns, pairs):
+        with exchanged(batch, without(batch, [0])):
+            assert size(batch) == size(without(batch, []))
+        assert len(batch) == (1 if batch is columns else 2)
+    assert columns["x"].tolist() == [[0, 1], [2, 3], [4, 5]]

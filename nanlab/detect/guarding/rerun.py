@@ -18,8 +18,7 @@ from nanlab.detect.guarding.sentry import Sentry
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
 from nanlab.detect.patching import zero_grad_off
-from nanlab.detect.replay.mending import patches
-from nanlab.detect.replay.patch import Target
+from nanlab.detect.replay.patch import patches
 from nanlab.detect.replay.replay import compiled_code, why_not
 from nanlab.detect.state.buffers import Buffers
 from nanlab.detect.state.nesting import tensors
@@ -85,7 +84,7 @@ class Rerun:
     def confirm(self, failure: Failure, report: Report) -> Generator[object, None, None]:
         """Yields the batches again with the operands before the origin mended, in up to three ways; a step that is
         finite then confirms the origin."""
-        for mode in patches(report.target) if isinstance(report.target, Target) else ():
+        for mode in patches(report.target) if report.target is not None else ():
             again = yield from self.once(failure, hunting=False, patch=mode)
             if again is None and mode.count:
                 report.confirmed_by.append("operand patched")
@@ -142,7 +141,7 @@ class Rerun:
         return report
 
     def _not_reproduced(self, failure: Failure) -> Report:
-        reasons = [f"not captured: {what}" for start in self.starts for what in start.in_place()] + why_not(None)
+        reasons = [f"not captured: {what}" for start in self.starts for what in start.in_place()] + why_not()
         notes = [f"The {failure.where} of step {failure.step} was not finite, and finite when the step ran again."]
         return Report("not-reproduced", step=failure.step, where=failure.where, sink=failure.where,
                       notes=notes + [f"{reason[0].upper()}{reason[1:]}." for reason in reasons])  # fmt: skip

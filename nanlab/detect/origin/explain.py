@@ -9,10 +9,9 @@ from torch import Tensor, nn
 from nanlab import suspects
 from nanlab.detect import forms
 from nanlab.detect.origin.context import op_name, where
-from nanlab.detect.origin.report import PLACES, Report
+from nanlab.detect.origin.report import PLACES, Report, Target
 from nanlab.detect.origin.slice import Origin, Slice, slice_back
 from nanlab.detect.origin.suspicion import suspect_of
-from nanlab.detect.replay.patch import Target
 from nanlab.detect.state.sources import named_leaves
 from nanlab.detect.state.values import count, is_numeric, largest
 from nanlab.detect.trace.labels import columns
@@ -72,7 +71,7 @@ def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
         sink=sink,
         columns=columns(at.spot) if event.reader is None else None,
         trail=at.trail if event.reader is None else [],
-        target=Target(place, at.call.name if at.call else None, at.op, at.phase) if place else None,
+        target=Target(place, at.call.name if at.call else None, at.op) if place else None,
         notes=notes(event, at, found, sink),
     )
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import linecache
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
 from textwrap import fill
+from typing import Any
+
+from nanlab import suspects
+from nanlab.detect.trace.labels import Place, place_name
 
 VERDICTS = ("non-finite", "finite", "not-reproduced", "only-when-compiled")
 PLACES = ("input", "target", "forward", "loss", "gradient", "optimizer_state", "weights")
@@ -17,6 +22,24 @@ SAYS = {
     "only-when-compiled": "Only when compiled: the same step is finite when it runs eagerly.",
 }
 WIDTH = 96
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a confirmation mends: every call of the function `call` (or run of the operation `op`) on one line of the
+    program."""
+
+    place: Place
+    call: str | None
+    op: str
+
+    def to_data(self) -> dict[str, Any]:
+        """The target as plain data, for another process of this program."""
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> Target:
+        return cls(**{**data, "place": Place(**data["place"])})
 
 
 @dataclass
@@ -51,21 +74,29 @@ class Report:
     trail: list[tuple[str, int]] = field(default_factory=list)
     trajectory: list = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    target: object = field(default=None, repr=False, compare=False)  # what a confirmation patches; not in the JSON
+    target: Target | None = field(default=None, repr=False, compare=False)
 
-    def to_json(self) -> dict[str, object]:
-        """The report as values that JSON can hold (a non-finite float becomes a string); the schema's keys come
-        first."""
+    def to_json(self) -> dict[str, Any]:
+        """The report as values that JSON can hold (a non-finite float becomes a string); the schema's keys come first.
+        The target is left out."""
         rest = [name for name in self.__dataclass_fields__ if name not in (*SCHEMA, "target")]
         return {name: _plain(getattr(self, name)) for name in (*SCHEMA, *rest)}
 
+    def to_data(self) -> dict[str, Any]:
+        """`to_json` with the target, for another process of this program."""
+        return {**self.to_json(), "target": self.target and self.target.to_data()}
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> Report:
+        """The report that `to_data` or `to_json` was called on; keys that no report has are passed over."""
+        report = cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
+        if (target := data.get("target")) is not None:
+            report.target = Target.from_data(target)
+        return report
+
     def place(self) -> str:
         """``model.py:41``, ``cell, line 3`` in a notebook, or ``an unknown line``."""
-        if not self.file or self.line is None:
-            return "an unknown line"
-        from nanlab.detect.trace.labels import place_name
-
-        return place_name(self.file, self.line)
+        return place_name(self.file, self.line) if self.file and self.line is not None else "an unknown line"
 
     def headline(self) -> str:
         """The finding on one line: ``0/0 at [2, 0], encoder.norm, model.py:41``."""
@@ -99,8 +130,6 @@ class Report:
         if self.confirmed_by:
             rows.append(("confirmed", "the step is finite with: " + ", ".join(self.confirmed_by)))
         if self.suspect:
-            from nanlab import suspects
-
             row = suspects.get(self.suspect)
             rows += [("suspect", f"{row.title}. {row.cause}"), ("fix", row.fix), ("lesson", self.lesson or row.lesson)]
         return [(name, text) for name, text in rows if text]
@@ -128,11 +157,9 @@ class Report:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from importlib.resources import files
-
         from jinja2 import Environment
 
-        template = files("nanlab.detect").joinpath("card.html.jinja").read_text("utf-8")
+        template = files("nanlab.detect.origin").joinpath("card.html.jinja").read_text("utf-8")
         card = Environment(autoescape=True, trim_blocks=True).from_string(template)
         return card.render(report=self, source=self.source())
 

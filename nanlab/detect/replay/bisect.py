@@ -1,16 +1,11 @@
-"""Finds the samples of a batch that make its step non-finite, by halving. Taught in lesson 09_step_12001."""
+"""Finds the samples of a batch that make its step non-finite, by halving."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from torch import nn
-from torch.optim import Optimizer
-
 from nanlab.detect.replay.interventions import Experiment
-from nanlab.detect.replay.scene import Scene
-from nanlab.detect.state.samples import only, size
+from nanlab.detect.replay.samples import only, size
 
 MOST_GUILTY = 8  # samples looked for one after the other; a batch with more is bad data as a whole
 
@@ -34,24 +29,19 @@ class Guilty:
         return f"{what} ({self.replays} replays){'; ' + self.note if self.note else ''}"
 
 
-def bisect_batch(
-    scene: Scene,
-    step_fn: Callable[[object], object],
-    model: nn.Module | None = None,
-    optimizer: Optimizer | Sequence[Optimizer] | None = None,
-) -> Guilty:
-    """The guilty samples of the scene's batch, in about log2(n) replays for one, as many again for each further one.
+def bisect_batch(experiment: Experiment) -> Guilty:
+    """The guilty samples of an experiment's batch (see `Scene.experiment`), in about log2(n) replays for one, as many
+    again for each further one.
 
-    Halves the batch and goes on with the half that fails. A half that `step_fn` cannot run (batch norm with one sample)
+    Halves the batch and goes on with the half that fails. A half that the step cannot run (batch norm with one sample)
     counts as finite. If neither half fails by itself, the samples at that point fail only together, as with a deviation
-    of equal values. `step_fn`, `model` and `optimizer` as for `Scene.replay`; all state is put back.
+    of equal values. All state is put back.
     """
-    experiment = Experiment(scene, step_fn, model, optimizer)
-    count = size(scene.batch)
+    count = size(experiment.batch)
     if count == 0:
         return Guilty(note="the batch has no samples to tell apart: no list, no tensor with a first dimension")
     left, found = list(range(count)), Guilty()
-    while left and len(found.samples) < MOST_GUILTY and _fails(experiment, only(scene.batch, left)):
+    while left and len(found.samples) < MOST_GUILTY and _fails(experiment, left):
         group = _narrow(experiment, left)
         found.samples += group
         if len(group) > 1:
@@ -75,17 +65,14 @@ def _narrow(experiment: Experiment, suspects: list[int]) -> list[int]:
     while len(trail[-1]) > 1:
         middle = (len(trail[-1]) + 1) // 2
         first, second = trail[-1][:middle], trail[-1][middle:]
-        trail.append(first if _fails(experiment, only(experiment.scene.batch, first)) else second)
-    if len(suspects) == 1 or _fails(experiment, only(experiment.scene.batch, trail[-1])):
+        trail.append(first if _fails(experiment, first) else second)
+    if len(suspects) == 1 or _fails(experiment, trail[-1]):
         return trail[-1]
     for group in reversed(trail):  # a half was taken on trust that does not fail by itself
-        if _fails(experiment, only(experiment.scene.batch, group)):
+        if _fails(experiment, group):
             return group
     return suspects
 
 
-def _fails(experiment: Experiment, batch: object) -> bool:
-    try:
-        return experiment.run(batch).verdict == "non-finite"
-    except Exception:  # a step that cannot run with so few samples says nothing about them
-        return False
+def _fails(experiment: Experiment, samples: list[int]) -> bool:
+    return experiment.finite(batch=only(experiment.batch, samples)) is False

@@ -1,68 +1,22 @@
-"""Interventions that make a step finite again, and so show that the origin was the cause. Taught in 09_step_12001."""
+"""Shows that an origin was the cause: the interventions that make its step finite."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 
-import torch
 from torch import nn
 
-from nanlab.detect.origin.explain import explain
-from nanlab.detect.origin.report import Report
-from nanlab.detect.replay import twins
-from nanlab.detect.replay.hunt import Stop, eager, follow, watched_step
-from nanlab.detect.replay.patch import PatchCalls, PatchOperations, Target
+from nanlab.detect.origin.report import Report, Target
+from nanlab.detect.replay import samples
+from nanlab.detect.replay.interventions import Experiment, double, zeroed
+from nanlab.detect.replay.patch import PatchCalls, patches
 from nanlab.detect.state.putback import keep
-from nanlab.detect.state.sources import Sources
-from nanlab.detect.state.values import is_finite, is_numeric
-from nanlab.detect.trace.tracer import Tracer
 
 MOST_SAMPLES = 32  # replays spent on leaving out one sample after the other
 MOST_LINES = 4  # origins that are mended together
 NEEDS = "a confirmation needs the model (and its optimizers): the step runs again, and everything is put back"
 NARROWED = {"0/0": "0/0 (underflow)"}
-
-
-@dataclass
-class Trial:
-    """How to run the step once more: `step_fn`, and what puts everything back before it runs."""
-
-    step_fn: Callable[[], object]
-    sources: Sources
-    restore: Callable[[], None]
-
-    def finite(self, *contexts) -> bool | None:
-        """Whether the step is finite inside `contexts`; None when it raises there."""
-        self.restore()
-        try:
-            with ExitStack() as stack:
-                stack.enter_context(eager())
-                for context in contexts:
-                    stack.enter_context(context)
-                watched_step(self.step_fn, self.sources)
-            return True
-        except Stop:
-            return False
-        except Exception:
-            return None
-
-    def hunted(self, *contexts) -> Report | None:
-        """What a hunt finds inside `contexts`; None when the step raises there."""
-        self.restore()
-        try:
-            with ExitStack() as stack:
-                for context in contexts:
-                    stack.enter_context(context)
-                stack.enter_context(eager())
-                tracer = stack.enter_context(Tracer(self.sources.model, self.sources.optimizers, self.sources.batch))
-                follow(self.step_fn, tracer, self.sources.optimizers)
-            return Report("finite")
-        except Stop as stop:
-            return explain(tracer, stop.sink, stop.bad)
-        except Exception:
-            return None
 
 
 def confirm(report: Report, step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: object = None,
@@ -82,21 +36,27 @@ def confirm(report: Report, step_fn: Callable[[], object], model: nn.Module | No
         raise ValueError(NEEDS)
     if report.verdict != "non-finite":
         return report
-    putting_back = restore or keep(model, optimizer, batch)
-    trial = Trial(step_fn, Sources(model, optimizer, batch), putting_back)
+    put_back = restore or keep(model, optimizer, batch)
+
+    @contextmanager
+    def begin() -> Iterator[tuple[()]]:
+        put_back()
+        yield ()
+
+    trial = Experiment(lambda batch: step_fn(), model, optimizer, batch, begin, in_place=True)
     try:
-        report.confirmed_by = list(_interventions(report, trial))
+        report.confirmed_by = list(_confirmations(report, trial))
     finally:
-        putting_back()
+        put_back()
     return report
 
 
-def _interventions(report: Report, trial: Trial) -> Iterator[str]:
-    if patched(report, trial):
+def _confirmations(report: Report, trial: Experiment) -> Iterator[str]:
+    if _patched(report, trial):
         yield "operand patched"
-    if (sample := guilty_sample(report, trial)) is not None:
+    if (sample := _guilty_sample(report, trial)) is not None:
         yield f"sample {sample} left out"
-    twin = trial.finite(twins.wide(trial.sources))
+    twin = trial.finite(double(trial.sources))
     if twin:
         report.form = NARROWED.get(report.form or "", report.form)
         yield "float64"
@@ -104,54 +64,42 @@ def _interventions(report: Report, trial: Trial) -> Iterator[str]:
         report.notes.append("In float64 the step is not finite either: no matter of range or precision.")
 
 
-def patched(report: Report, trial: Trial) -> bool:
+def _patched(report: Report, trial: Experiment) -> bool:
     """Whether the step is finite once the operand before the origin is mended."""
-    if report.form in ("nan_in", "inf_in") and trial.finite(_mended_tensors(trial)):
+    if report.form in ("nan_in", "inf_in") and trial.finite(zeroed(trial.sources)):
         return True
-    target = report.target
-    if not isinstance(target, Target):
+    if report.target is None:
         return False
-    for mode in (PatchCalls(target, False), PatchOperations(target), PatchCalls(target, True)):
-        if trial.finite(mode) and mode.count:
-            return True
-    return _patched_together(report, trial, target)
+    return any(trial.finite(mode) and mode.count for mode in patches(report.target)) or _together(report, trial)
 
 
-def _patched_together(report: Report, trial: Trial, target: Target) -> bool:
+def _together(report: Report, trial: Experiment) -> bool:
     """Whether the step is finite once every origin is mended, where mending the first brings another to light."""
-    targets = [target]
+    targets: list[Target] = [report.target] if report.target else []
     while len(targets) <= MOST_LINES:
-        found = trial.hunted(*(PatchCalls(t, False) for t in targets))
-        if found is None or found.verdict == "finite":
+        try:
+            found = trial.run(*(PatchCalls(t, whole=False) for t in targets))
+        except Exception:  # a mended step that raises shows no further origin
             break
-        if not isinstance(found.target, Target) or found.target in targets:
+        if found.verdict == "finite":
+            break
+        if found.target is None or found.target in targets:
             return False
         targets.append(found.target)
-    modes = [PatchCalls(t, False) for t in targets]
+    modes = [PatchCalls(t, whole=False) for t in targets]
     if len(targets) < 2 or not trial.finite(*modes) or not all(mode.count for mode in modes):
         return False
     report.notes.append(f"There are {len(targets)} origins: {', '.join(str(t.place) for t in targets)}.")
     return True
 
 
-@contextmanager
-def _mended_tensors(trial: Trial) -> Iterator[None]:
-    """Zeros in place of what is not finite in weights, optimizer state and batch."""
-    for kind, _, t in trial.sources.everything():
-        if kind in ("parameter", "state", "batch", "buffer") and is_numeric(t) and not is_finite(t):
-            t.data = torch.nan_to_num(t.data, nan=0.0, posinf=0.0, neginf=0.0)
-    yield
-
-
-def guilty_sample(report: Report, trial: Trial) -> int | None:
+def _guilty_sample(report: Report, trial: Experiment) -> int | None:
     """The sample without which the step is finite, or None. The one that the origin's element points at is tried
     first."""
-    batch = trial.sources.batch
-    samples = twins.rows(batch)
-    size = len(samples[0]) if samples else 0
+    size = samples.size(trial.batch)
     if size < 2:
         return None
     first = [i for i in (report.element or [])[:1] if i < size and report.shape and report.shape[0] == size]
     order = first + [i for i in range(size) if i not in first]
-    return next((i for i in order[:MOST_SAMPLES] if trial.finite(twins.without(batch, i))), None)
-
+    left_out = (i for i in order[:MOST_SAMPLES] if trial.finite(batch=samples.without(trial.batch, [i])))
+    return next(left_out, None)

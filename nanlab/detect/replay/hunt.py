@@ -1,34 +1,15 @@
-"""One training step under the per-operation search. Taught in lesson 09_step_12001."""
+"""One training step under the per-operation search."""
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
-from nanlab.detect.state import screen
-from nanlab.detect.state.sources import Sources
-from nanlab.detect.state.values import is_finite
-from nanlab.detect.trace.quiet import aside, harmless
-from nanlab.detect.trace.tracer import Tracer
-
-WRITTEN = ("inf written", "nan written")  # values that a buffer is meant to hold
-SKIPPED = "The loss scaler skipped the step by itself, as it does now and then while its scale settles."
-
-
-class Stop(BaseException):
-    """Ends a step at the moment its loss or gradients are known to be bad; not an Exception, so that no ``except
-    Exception`` of the program swallows it."""
-
-    def __init__(self, sink: str, bad: list[Tensor]) -> None:
-        super().__init__(sink)
-        self.sink, self.bad = sink, bad
+from nanlab.detect.replay import confirm as confirmation
+from nanlab.detect.replay.step import search
+from nanlab.detect.state.putback import keep
 
 
 def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: object = None, batch: object = None,
@@ -43,98 +24,10 @@ def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimize
     from a copy of weights and state taken before. Costs about 1.2 of the step where its operations are large, more
     where they are tiny. It cannot see what happens outside torch.
     """
-    from nanlab.detect.replay import confirm as confirmation
-    from nanlab.detect.state.putback import keep
-
-    if confirm and model is None:
+    if not confirm:
+        return search(step_fn, model, optimizer, batch, step)
+    if model is None:
         raise ValueError(confirmation.NEEDS)
-    restore = keep(model, optimizer, batch) if confirm else None
-    tracer = Tracer(model, optimizer, batch)
-    tracer.watch_readers([p for p in tracer.sources.parameters() if not is_finite(p)])
-    try:
-        with eager(), tracer:
-            follow(step_fn, tracer)
-    except Stop as stop:
-        report = explain(tracer, stop.sink, stop.bad, step=step)
-        if stop.sink == "buffer" and report.form in WRITTEN:
-            return Report("finite", step=step)
-        if tracer.unscaled and not tracer.step:
-            report.notes.append(SKIPPED)
-        return confirmation.confirm(report, step_fn, model, optimizer, batch, restore) if restore else report
-    return Report("finite", step=step)
-
-
-def watched_step(step_fn: Callable[[], object], sources: Sources) -> None:
-    """Runs ``step_fn()`` without looking at its operations; raises `Stop` where the hunt would have stopped, and
-    LookupError before an optimizer steps that `sources` does not know, since its state could not be put back."""
-    tracer = Tracer(sources.model, sources.optimizers, sources.batch, operations=False)
-    known = list(sources.optimizers)
-    with tracer:
-        follow(step_fn, tracer, known)
-
-
-def follow(step_fn: Callable[[], object], tracer: Tracer, known: list | None = None) -> None:
-    """Runs ``step_fn()`` under an open tracer; raises `Stop` as soon as loss, gradients or weights are bad. With
-    `known`, no other optimizer may step."""
-    watched = []  # optimizer steps that could have made a bad value
-
-    def before(optimizer: object) -> None:
-        if known is not None and not any(optimizer is one for one in known):
-            raise LookupError("an optimizer that was not given is about to step")
-        watched.append(not _before_optimizer(tracer, optimizer))
-
-    tracer.on_backward = lambda losses: _check("loss", losses)
-    tracer.on_optimizer = before
-    with aside():
-        healthy = {name for kind, name, t in tracer.sources.everything() if kind == "buffer" and is_finite(t)}
-    loss = step_fn()
-    if isinstance(loss, Tensor):
-        _check("loss", [loss])
-        if not tracer.losses and loss.requires_grad:
-            loss.sum().backward()
-    with aside():
-        if not tracer.step:
-            _check("gradient", gradients(tracer))
-        _after_step(tracer, any(watched))
-        _check("buffer", [t for kind, name, t in tracer.sources.everything() if kind == "buffer" and name in healthy])
-
-
-def _after_step(tracer: Tracer, watched: bool) -> None:
-    """Looks at the weights, and at the optimizer state before them where it can be at fault."""
-    params = [p for p in tracer.sources.parameters() if p.requires_grad]  # a frozen one may be a mask of −inf
-    if watched or not all(map(is_finite, params)):
-        _check("optimizer_state", [t for one in tracer.sources.optimizers for t in screen.state_tensors(one)])
-        _check("weights", params)
-
-
-@contextmanager
-def eager() -> Iterator[None]:
-    """Makes compiled models run as plain ones; does nothing where the compiler was never loaded."""
-    if "torch._dynamo" not in sys.modules:
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"):
-        yield
-
-
-def _before_optimizer(tracer: Tracer, optimizer: object) -> bool:
-    """Looks at the gradients, and has the optimizer's arithmetic watched only where that could make a bad value of
-    them. Returns whether it cannot."""
-    with aside():
-        size = screen.norm(gradients(tracer))
-        if not math.isfinite(size):
-            _check("gradient", gradients(tracer))
-        tracer.hushed = harmless(optimizer, size)
-    return tracer.hushed
-
-
-def gradients(tracer: Tracer) -> list[Tensor]:
-    """Every gradient that the tracer's model and optimizers hold."""
-    return [p.grad for p in tracer.sources.parameters() if p.grad is not None]
-
-
-def _check(sink: str, tensors: list[Tensor]) -> None:
-    with aside():
-        bad = [t for t in tensors if not is_finite(t)]
-    if bad:
-        raise Stop(sink, bad)
+    restore = keep(model, optimizer, batch)
+    report = search(step_fn, model, optimizer, batch, step)
+    return confirmation.confirm(report, step_fn, model, optimizer, batch, restore)

@@ -1,29 +1,29 @@
-"""Replays of a scene with one thing changed, each saying what the change did.
+"""Runs one step again and again, each time with one thing changed: what makes it finite, taken away, is the cause.
 
-A cause is what makes the step finite when it is taken away: a sample, the whole batch, the width of the numbers, one
-operand. Taught in lesson 09_step_12001.
+What can be changed: the batch, or one sample of it; the operands before an operation, guarded; the width of the
+numbers; weights and inputs that were bad from the start. Whoever runs a step again (``hunt(confirm=True)``, a scene, a
+guard's loop, a stopped copy of a script) takes the changes from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from torch import nn
-from torch.optim import Optimizer
+import torch
+from torch import Tensor, nn
 
 from nanlab.detect.origin.report import Report
-from nanlab.detect.replay import twins
-from nanlab.detect.replay.hunt import hunt
-from nanlab.detect.replay.mending import patches
-from nanlab.detect.replay.patch import Target
-from nanlab.detect.replay.replay import staged
-from nanlab.detect.replay.scene import Scene
-from nanlab.detect.state.samples import only as only_rows
-from nanlab.detect.state.samples import size, without
+from nanlab.detect.replay import samples
+from nanlab.detect.replay.patch import patches
+from nanlab.detect.replay.step import Stop, search, unwatched
 from nanlab.detect.state.sources import Sources
+from nanlab.detect.state.values import is_finite, is_numeric
 
-StepFn = Callable[[object], object]
+Context = AbstractContextManager[Any]
 
 
 @dataclass
@@ -40,92 +40,158 @@ class Intervention:
         return self.before.verdict == "non-finite" and self.after.verdict == "finite"
 
     def __str__(self) -> str:
-        if self.before.verdict == self.after.verdict == "non-finite":
-            moved = _place(self.before) != _place(self.after)
-            return f"{self.change}: still non-finite, " + (
-                f"now {_place(self.after)}" if moved else "at the same place"
-            )
-        return f"{self.change}: {self.before.verdict} before, {self.after.verdict} after"
+        if not self.before.verdict == self.after.verdict == "non-finite":
+            return f"{self.change}: {self.before.verdict} before, {self.after.verdict} after"
+        was, now = _place(self.before), _place(self.after)
+        return f"{self.change}: still non-finite, " + ("at the same place" if was == now else f"now {now}")
 
 
 def _place(report: Report) -> str:
     return f"{report.form} at line {report.line}" if report.line else f"in the {report.where}"
 
 
+@dataclass
 class Experiment:
-    """A scene and the step to run from it. ``step_fn(batch)`` is as for `Scene.replay`; the model, its optimizers and
-    the random state are put back after every replay. `replays` counts them."""
+    """A step that can be run any number of times from the same state.
 
-    def __init__(
-        self,
-        scene: Scene,
-        step_fn: StepFn,
-        model: nn.Module | None = None,
-        optimizer: Optimizer | Sequence[Optimizer] | None = None,
-    ) -> None:
-        self.scene, self.step_fn, self.model, self.optimizer = scene, step_fn, model, optimizer
-        self.replays = 0
-        self._before: Report | None = None
+    ``step_fn(batch)`` is as for `Scene.replay`. With `in_place` it is a program's own step: it reads its own batch,
+    whose samples are exchanged where they are, and an optimizer that was not given may not step. `begin` sets
+    everything to before the step for the length of a block, and yields names of what it could not set, kept in
+    `missing`. `replays` counts the runs.
+    """
 
-    @property
+    step_fn: Callable[[object], object]
+    model: nn.Module | None
+    optimizer: object
+    batch: object
+    begin: Callable[[], Context]
+    step: int = 0
+    in_place: bool = False
+    replays: int = 0
+    missing: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        self.sources = Sources(self.model, self.optimizer, self.batch)
+        self._known = list(self.sources.optimizers) if self.in_place else None
+
+    # one run
+
+    def run(self, *changes: Context, batch: object = None) -> Report:
+        """One run under the hunt, inside `changes` and with another batch where one is given. What `step_fn` raises
+        passes through."""
+        with self._changed(changes, batch) as given:
+            return search(lambda: self.step_fn(given), self.model, self.optimizer, given, self.step, self._known)
+
+    def finite(self, *changes: Context, batch: object = None) -> bool | None:
+        """The same without looking at the operations: whether the step is finite; None when it raises."""
+        try:
+            with self._changed(changes, batch) as given:
+                unwatched(lambda: self.step_fn(given), self.sources, self._known)
+            return True
+        except Stop:
+            return False
+        except Exception:
+            return None
+
+    @contextmanager
+    def _changed(self, changes: Iterable[Context], batch: object) -> Iterator[object]:
+        self.replays += 1
+        with ExitStack() as stack:
+            self.missing = stack.enter_context(self.begin())
+            if batch is not None and self.in_place:
+                stack.enter_context(samples.exchanged(self.batch, batch))
+            for change in changes:
+                stack.enter_context(change)
+            yield self.batch if batch is None or self.in_place else batch
+
+    # what can be changed
+
+    @cached_property
     def before(self) -> Report:
         """The report on the step as it was; run when first asked for."""
-        if self._before is None:
-            self._before = self.run(self.scene.batch)
-        return self._before
-
-    def run(self, batch: object) -> Report:
-        """One replay with `batch`, under the hunt."""
-        self.replays += 1
-        with staged(self.scene, self.model, self.optimizer):
-            return hunt(lambda: self.step_fn(batch), self.model, self.optimizer, batch, step=self.scene.step)
+        return self.run()
 
     def without(self, index: int) -> Intervention:
         """The batch without sample `index` (of the first dimension). IndexError when there is none."""
-        return self.other(without(self.scene.batch, [_checked(self.scene, index)]), f"without sample {index}")
+        return self.other(samples.without(self.batch, [self._checked(index)]), f"without sample {index}")
 
     def only(self, index: int) -> Intervention:
         """The batch of sample `index` alone."""
-        return self.other(only_rows(self.scene.batch, [_checked(self.scene, index)]), f"only sample {index}")
+        return self.other(samples.only(self.batch, [self._checked(index)]), f"only sample {index}")
 
     def other(self, batch: object, change: str = "another batch") -> Intervention:
-        """Another batch in place of the scene's."""
-        return Intervention(change, self.before, self.run(batch))
+        """Another batch in place of the step's own."""
+        return Intervention(change, self.before, self.run(batch=batch))
 
     def float64(self) -> Intervention:
-        """Weights, buffers, optimizer state, batch and what the step makes in double precision. What it cures was a
-        matter of range or precision; a 0/0 stays."""
-        self.replays += 1
-        before, batch = self.before, self.scene.batch
-        sources = Sources(self.model, self.optimizer, batch)
-        kept = [(t, t.data) for kind, _, t in sources.everything() if kind != "grad"]
-        with staged(self.scene, self.model, self.optimizer):
-            try:
-                with twins.wide(sources):
-                    after = hunt(lambda: self.step_fn(batch), self.model, self.optimizer, batch, step=self.scene.step)
-            finally:
-                for t, data in kept:
-                    t.grad = None
-                    t.data = data
-        return Intervention("in float64", before, after)
+        """The step's precision twin: weights, buffers, optimizer state, batch and what the step makes in double
+        precision. What it cures was a matter of range or precision; a 0/0 stays."""
+        return Intervention("in float64", self.before, self.run(double(self.sources)))
 
     def patched(self) -> Intervention:
         """The operands before the origin, mended where they are in trouble."""
-        before = self.before
-        after, change = before, "with the operand patched"
-        if isinstance(before.target, Target):
-            for mode in patches(before.target):
-                with mode:
-                    after = self.run(self.scene.batch)
-                if mode.count and after.verdict == "finite":
-                    break
-        else:
-            change = "with the operand patched (there is no operation to patch)"
-        return Intervention(change, before, after)
+        after, target = self.before, self.before.target
+        if target is None:
+            return Intervention("with the operand patched (there is no operation to patch)", self.before, after)
+        for mode in patches(target):
+            after = self.run(mode)
+            if mode.count and after.verdict == "finite":
+                break
+        return Intervention("with the operand patched", self.before, after)
+
+    def _checked(self, index: int) -> int:
+        count = samples.size(self.batch)
+        if not 0 <= index < count:
+            raise IndexError(f"the batch has samples 0 to {count - 1}, not {index}")
+        return index
 
 
-def _checked(scene: Scene, index: int) -> int:
-    count = size(scene.batch)
-    if not 0 <= index < count:
-        raise IndexError(f"the batch has samples 0 to {count - 1}, not {index}")
-    return index
+@contextmanager
+def double(sources: Sources) -> Iterator[None]:
+    """float64 in place of every narrower float: in weights, buffers, optimizer state, the batch and what the step
+    creates. The tensors keep their identity, and have their old values again afterwards, without gradients."""
+    default = torch.get_default_dtype()
+    held = [(t, t.data) for kind, _, t in sources.everything() if kind != "grad" and t.is_floating_point()]
+    try:
+        for t, data in held:
+            t.grad = None
+            t.data = data.double()
+        torch.set_default_dtype(torch.float64)
+        yield
+    finally:
+        torch.set_default_dtype(default)
+        for t, data in held:
+            t.grad = None
+            t.data = data
+
+
+@contextmanager
+def zeroed(sources: Sources) -> Iterator[None]:
+    """Zeros in place of what is not finite in weights, buffers, optimizer state and batch, for the length of a
+    block."""
+    tensors = [t for kind, _, t in sources.everything() if kind != "grad"]
+    held = [(t, t.data) for t in tensors]
+    zero_bad(tensors)
+    try:
+        yield
+    finally:
+        for t, data in held:
+            t.data = data
+
+
+def zero_bad(tensors: Iterable[Tensor]) -> int:
+    """Sets what is not finite to zero; returns in how many of `tensors`."""
+    bad = [t for t in tensors if is_numeric(t) and not is_finite(t)]
+    for t in bad:
+        t.data = torch.nan_to_num(t.data, nan=0.0, posinf=0.0, neginf=0.0)
+    return len(bad)
+
+
+class MendWeights(nullcontext[None]):
+    """Zeros in place of what is not finite in the modules it is shown, for weights that were bad before any operation.
+    `count` says in how many."""
+
+    count = 0
+
+    def mend(self, module: nn.Module) -> None:
+        self.count += zero_bad(module.parameters())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,21 +17,12 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nanlab.detect import patching
+from nanlab.detect.origin.report import Target
 from nanlab.detect.replay import safe
 from nanlab.detect.replay.trouble import mend_counts, nonzero_divisor, trouble, where_bad
-from nanlab.detect.trace.labels import Place, place_of, user_frame
+from nanlab.detect.trace.labels import place_of, user_frame
 from nanlab.detect.trace.modes import keep_on_in_backward
 from nanlab.detect.trace.record import UNWRITTEN
-
-
-@dataclass(frozen=True)
-class Target:
-    """What to mend: every call of the function `call` (or run of the operation `op`) on one line of the program."""
-
-    place: Place
-    call: str | None
-    op: str
-    phase: str
 
 
 class PatchCalls(TorchFunctionMode):
@@ -133,6 +123,15 @@ class PatchOperations(TorchDispatchMode):
     def _here(self) -> bool:
         frame, _ = user_frame(sys._getframe(2))
         return place_of(frame) == self.target.place
+
+
+WAYS = 3  # how many patches there are to try
+
+
+def patches(target: Target) -> list[PatchCalls | PatchOperations]:
+    """The ways to mend the operands of `target`, the gentlest first: where they are in trouble, at the operation
+    itself, all of them."""
+    return [PatchCalls(target, whole=False), PatchOperations(target), PatchCalls(target, whole=True)]
 
 
 def overwrite(t: Tensor, values: Tensor) -> None:

@@ -1,7 +1,7 @@
 """A scene: all that one failing step needs to be run again, in memory or in a file.
 
 It holds the batch, the random state, the buffers, the weights and the optimizer state as they were before the step, the
-last 64 steps, and the versions and devices it was taken with. Taught in lesson 09_step_12001.
+last 64 steps, and the versions and devices it was taken with.
 """
 
 from __future__ import annotations
@@ -9,25 +9,28 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nanlab.detect.replay import scenefile
+from nanlab.detect.replay.interventions import Experiment
+from nanlab.detect.replay.replay import Replay, accumulate, replay, why_not
 from nanlab.detect.replay.scenefile import SceneError
 from nanlab.detect.state.nesting import decode, encode, map_tensors
+from nanlab.detect.state.putback import keep
 from nanlab.detect.state.randomness import RandomState, now
 from nanlab.detect.state.trajectory import Trajectory
 
-if TYPE_CHECKING:
-    from nanlab.detect.replay.replay import Replay
-
 __all__ = ["Scene", "SceneError"]
+
+Optimizers = Optimizer | Sequence[Optimizer] | None
 
 
 @dataclass
@@ -40,7 +43,7 @@ class Scene:
     random: RandomState | None = None
     weights: dict[str, Tensor] = field(default_factory=dict)
     buffers: dict[str, Tensor] = field(default_factory=dict)
-    optimizers: list[dict] = field(default_factory=list)
+    optimizers: list[Any] = field(default_factory=list)
     trajectory: Trajectory = field(default_factory=Trajectory)
     report: dict[str, object] | None = None
     taken_with: dict[str, str] = field(default_factory=lambda: surroundings())
@@ -55,7 +58,7 @@ class Scene:
     def capture(
         cls,
         model: nn.Module | None,
-        optimizer: Optimizer | Sequence[Optimizer] | None,
+        optimizer: Optimizers,
         batch: object,
         *,
         step: int = 0,
@@ -116,11 +119,7 @@ class Scene:
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise SceneError(f"{path} is marked as a scene but lacks parts of one; save the scene again") from error
 
-    def with_batch(self, batch: object) -> Scene:
-        """The same scene with another batch."""
-        return replace(self, batches=[batch])
-
-    def put_back(self, model: nn.Module | None, optimizer: Optimizer | Sequence[Optimizer] | None = None) -> list[str]:
+    def put_back(self, model: nn.Module | None, optimizer: Optimizers = None) -> list[str]:
         """Sets weights, buffers, optimizer state and random state to the scene's, in place; returns what could not be.
         Raises `SceneError` when the model or the optimizers are not those of the scene."""
         _fill(named_weights(model, optimizer), self.weights, "weights")
@@ -134,17 +133,40 @@ class Scene:
             one.load_state_dict(map_tensors(state, _copy))
         return self.random.restore() if self.random is not None else ["the random state"]
 
-    def replay(
-        self,
-        step_fn: Callable[[object], object],
-        model: nn.Module | None = None,
-        optimizer: Optimizer | Sequence[Optimizer] | None = None,
-    ) -> Replay:
-        """Runs ``step_fn(batch)`` once more from this scene, under the hunt, and says what came of it: see
-        `nanlab.detect.replay.replay.replay`. Weights, buffers, optimizer and random state are put back afterwards."""
-        from nanlab.detect.replay.replay import replay
+    @contextmanager
+    def restored(self, model: nn.Module | None, optimizer: Optimizers = None) -> Iterator[list[str]]:
+        """Sets the model, its optimizers and the random state to the scene's for the length of a block, then puts all
+        of it back, gradients included; yields what could not be set. Holds a second copy of weights and optimizer
+        state meanwhile."""
+        put_back = keep(model, optimizer)
+        try:
+            missing = self.put_back(model, optimizer)
+            for p in named_weights(model, optimizer).values():
+                p.grad = None
+            yield missing
+        finally:
+            put_back()
 
-        return replay(self, step_fn, model, optimizer)
+    def experiment(self, step_fn: Callable[[object], object], model: nn.Module | None = None,
+                   optimizer: Optimizers = None) -> Experiment:  # fmt: skip
+        """What runs the scene's step again with one thing changed: ``without(3)``, ``float64()``, ``patched()``.
+        Arguments as for `replay`; it is the last micro-batch that changes."""
+        before = self.batches[:-1]
+        return Experiment(lambda batch: accumulate(step_fn, [*before, batch]), model, optimizer, self.batch,
+                          lambda: self.restored(model, optimizer), self.step)  # fmt: skip
+
+    def replay(self, step_fn: Callable[[object], object], model: nn.Module | None = None,
+               optimizer: Optimizers = None) -> Replay:  # fmt: skip
+        """Runs ``step_fn(batch)`` once more from this scene (for each of its micro-batches in turn), under the hunt,
+        compiled code run eagerly, and says what came of it.
+
+        `step_fn` computes the loss and either calls backward itself or returns the loss. `model` and `optimizer` are
+        filled from the scene and put back as they were when the replay ends; so are gradients and the random state.
+        What `step_fn` raises passes through. Cost: one step under the hunt, and one plain step more where compiled code
+        is loaded and the eager step was finite.
+        """
+        lacks = why_not(self.not_captured, self.changed_since())
+        return replay(self.experiment(step_fn, model, optimizer), lacks)
 
     def changed_since(self) -> list[str]:
         """What differs between now and the surroundings it was taken in, such as ``torch 2.12.0, now 2.13.0``."""
@@ -154,15 +176,12 @@ class Scene:
 
     def __str__(self) -> str:
         kept = sum(t.numel() for t in self.weights.values())
-        lines = [
-            f"scene of step {self.step}: {len(self.batches)} batch(es), {kept:,} weights, {len(self.buffers)} buffers"
-        ]
-        return "\n".join(
-            [*lines, f"run before it: {self.trajectory}", *(f"not captured: {n}" for n in self.not_captured)]
-        )
+        holds = f"{len(self.batches)} batch(es), {kept:,} weights, {len(self.buffers)} buffers"
+        lines = [f"scene of step {self.step}: {holds}", f"run before it: {self.trajectory}"]
+        return "\n".join([*lines, *(f"not captured: {n}" for n in self.not_captured)])
 
 
-def as_list(optimizer: Optimizer | Sequence[Optimizer] | None) -> list[Optimizer]:
+def as_list(optimizer: Optimizers) -> list[Optimizer]:
     """One optimizer, several or none, as a list; of a wrapper (accelerate's) the optimizer that it wraps."""
     given = [] if optimizer is None else [optimizer] if isinstance(optimizer, Optimizer) else optimizer
     if not isinstance(given, Iterable):
@@ -176,7 +195,7 @@ def _unwrapped(optimizer: object) -> Optimizer:
     return optimizer
 
 
-def named_weights(model: nn.Module | None, optimizer: Optimizer | Sequence[Optimizer] | None) -> dict[str, Tensor]:
+def named_weights(model: nn.Module | None, optimizer: Optimizers) -> dict[str, Tensor]:
     """Parameters by name; those that only an optimizer knows are called ``parameter 0``, ``parameter 1``, …"""
     named = {clean(name): p for name, p in model.named_parameters()} if model is not None else {}
     known = {id(p) for p in named.values()}

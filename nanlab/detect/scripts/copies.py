@@ -6,9 +6,9 @@ from __future__ import annotations
 from torch import nn
 
 from nanlab.detect.guarding.failure import Failure
-from nanlab.detect.origin.report import Report
-from nanlab.detect.replay.mending import WAYS, MendWeights, patches, plain_target, read_target
-from nanlab.detect.replay.patch import PatchCalls, PatchOperations
+from nanlab.detect.origin.report import Report, Target
+from nanlab.detect.replay.interventions import MendWeights
+from nanlab.detect.replay.patch import WAYS, PatchCalls, PatchOperations, patches
 from nanlab.detect.scripts.snapshot import Snapshots, Woken, possible
 from nanlab.detect.state.held import is_lazy
 
@@ -39,7 +39,8 @@ class Copies:
             return False
         target = self.woken.task.get("patch")
         if target is not None:
-            self.patch = MendWeights() if target["op"] == "external" else patches(target)[self.woken.task["way"]]
+            mended = Target.from_data(target)
+            self.patch = MendWeights() if mended.op == "external" else patches(mended)[self.woken.task["way"]]
         return True
 
     def replayed(self, failure: Failure) -> Report:
@@ -48,9 +49,7 @@ class Copies:
         data = self.snapshots.wake(failure.step, {})
         seen = f"the {failure.where} of step {failure.step}"
         if isinstance(data, dict):
-            target = data.pop("target")
-            report = Report(**{key: data[key] for key in Report.__dataclass_fields__ if key in data})
-            report.target = read_target(target)
+            report = Report.from_data(data)
             again = f"the snapshot before step {kept.step} was run again under the hunt: reproduced"
             report.notes.append(f"The guard saw {seen} not finite; {again}.")
             return report
@@ -65,9 +64,9 @@ class Copies:
     def confirm(self, report: Report) -> None:
         """Runs the newest copy again with the operands before the origin mended; a step that is finite then confirms
         the origin."""
-        target = plain_target(report.target)
-        if target is None or report.confirmed_by:
+        if report.target is None or report.confirmed_by:
             return
+        target = report.target.to_data()
         for way in range(WAYS):
             answer = self.snapshots.wake(report.step, {"patch": target, "way": way})
             if isinstance(answer, dict) and answer.get("count"):
@@ -92,7 +91,7 @@ class Copies:
         """Ends a copy that met something: the report where it hunts, nothing where the patch did not help."""
         if self.woken is not None:
             found = report is not None and self.patch is None
-            self.woken.send({**report.to_json(), "target": plain_target(report.target)} if found else None)
+            self.woken.send(report.to_data() if found else None)
 
     def end_after(self, step: int) -> None:
         """Ends a copy that has come past the failing step."""

@@ -21,7 +21,7 @@ from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.past import LayeredTags, read_by_script
 from nanlab.detect.origin.report import Report
 from nanlab.detect.patching import innermost
-from nanlab.detect.replay.hunt import WRITTEN
+from nanlab.detect.replay.step import WRITTEN
 from nanlab.detect.scripts.copies import Copies
 from nanlab.detect.scripts.pace import Pace
 from nanlab.detect.scripts.script import Stopped

@@ -1,9 +1,10 @@
-"""Picks samples out of a batch of any nesting."""
+"""Picks samples out of a batch of any nesting, into a new batch or in place."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 
 import torch
@@ -45,6 +46,27 @@ def without(batch: object, drop: Sequence[int]) -> object:
     """The batch without the samples in `drop`."""
     gone = set(drop)
     return only(batch, [i for i in range(size(batch)) if i not in gone])
+
+
+@contextmanager
+def exchanged(batch: object, other: object) -> Iterator[None]:
+    """`batch` itself holding what `other`, which was picked from it, holds, for the length of a block. ValueError where
+    that would take more than other values for its tensors, or for a list of samples."""
+    if isinstance(batch, list) and isinstance(other, list) and len(batch) != len(other):
+        held, batch[:] = batch[:], other
+        try:
+            yield
+        finally:
+            batch[:] = held
+        return
+    pairs = [(t, t.data, new.data) for t, new in zip(tensors(batch), tensors(other), strict=True) if t.is_leaf]
+    try:
+        for t, _, new in pairs:
+            t.data = new
+        yield
+    finally:
+        for t, data, _ in pairs:
+            t.data = data
 
 
 def _pick(tree: object, keep: list[int], length: int) -> object:
