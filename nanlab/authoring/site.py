@@ -33,6 +33,7 @@ SETTINGS = {
     "nb_code_prompt_hide": "Hide the {type}",
     "myst_enable_extensions": ["dollarmath"],
     "myst_heading_anchors": 4,
+    "myst_heading_slug_func": "nanlab.authoring.glossary.slug",
     "html_static_path": ["static"],
     "html_css_files": ["narrow.css"],
     "html_copy_source": False,

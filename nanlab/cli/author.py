@@ -43,10 +43,13 @@ def store(notebooks: tuple[Path, ...], limit: float) -> int:
 @_CHECK
 @_ROOT
 def links(check: bool, root: Path | None) -> int:
-    """Generate the links between lessons from the map of the course."""
+    """Generate the links between lessons, the glossary, and the links to it."""
+    from nanlab.authoring import glossary
     from nanlab.authoring import links as generator
 
-    return _report(generator.generate(root or _root(), check=check), check, "nanlab author links")
+    place = root or _root()
+    stale = {*generator.generate(place, check=check), *glossary.generate(place, check=check)}
+    return _report(sorted(stale), check, "nanlab author links")
 
 
 @command.command()

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from nanlab.authoring import files, links
+from nanlab.authoring import files, glossary, links
 from nanlab.authoring.lint import lint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,3 +39,7 @@ def test_links_lead_to_files(path: Path):
 
 def test_generating_the_links_again_changes_nothing():
     assert links.generate(ROOT, check=True) == [], "run: nanlab author links"
+
+
+def test_the_glossary_and_the_links_to_it_are_up_to_date():
+    assert glossary.generate(ROOT, check=True) == [], "run: nanlab author links"
