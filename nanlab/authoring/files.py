@@ -18,6 +18,11 @@ def find(root: Path, *rooms: str) -> list[Path]:
     return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(root).parts))
 
 
+def has_code(path: Path) -> bool:
+    """Whether the notebook at `path` has anything to run."""
+    return any(cell.cell_type == "code" for cell in read(path).cells)
+
+
 def read(path: Path) -> NotebookNode:
     """The notebook at `path`, as version 4.5 (which has cell ids). Raises ValueError when it is no notebook."""
     try:

@@ -7,7 +7,7 @@ import pytest
 from nanlab.authoring import files
 
 ROOT = Path(__file__).resolve().parents[2]
-LESSONS = [path.relative_to(ROOT).as_posix() for path in files.find(ROOT, "notebooks")]
+LESSONS = [path.relative_to(ROOT).as_posix() for path in files.find(ROOT, "notebooks") if files.has_code(path)]
 
 each = pytest.mark.parametrize("path", LESSONS)
 

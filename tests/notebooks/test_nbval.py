@@ -7,7 +7,7 @@ import pytest
 from nanlab.authoring import files
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = files.find(ROOT, "notebooks", "solutions")
+NOTEBOOKS = [path for path in files.find(ROOT, "notebooks", "solutions") if files.has_code(path)]
 FOLDERS = sorted({path.parent for path in NOTEBOOKS})
 SETTINGS = ("as-is", "plain-cpu", "avx2")
 
