@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import torch
 
-from nanlab.failures.anomaly import GRAPHS, count_checks
+from nanlab.lessons.padding_row.anomaly import GRAPHS, count_checks
 
 
 def seconds(loss: Callable[[], torch.Tensor], anomaly: bool, check: bool) -> float:

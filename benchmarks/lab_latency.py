@@ -23,18 +23,18 @@ from pathlib import Path
 import nbformat
 from playwright.sync_api import Page, sync_playwright
 
-OURS = "from nanlab.labs import ExplosionLab\nlab = ExplosionLab()\nlab"
+OURS = "from nanlab.lessons.loss_explosion import ExplosionLab\nlab = ExplosionLab()\nlab"
 THEIRS = """\
 import io, ipywidgets as w, matplotlib, torch
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from IPython.display import Image, display
-from nanlab.failures import explosion
+from nanlab.lessons import loss_explosion
 
 field, out = w.Text("0.1", description="rate"), w.Output()
 
 def draw(_=None):
-    history = explosion.run(float(field.value), steps=12)
+    history = loss_explosion.run(float(field.value), steps=12)
     figure, axes = plt.subplots(figsize=(6.4, 3.4))
     axes.semilogy(history.loss, "o-", label="loss")
     axes.semilogy(history.gradient_norm, "s--", label="gradient norm")

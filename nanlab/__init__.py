@@ -8,7 +8,6 @@ from importlib import import_module
 _HOME = {  # public name -> the module that defines it
     "suspects": "nanlab.suspects",
     "formats": "nanlab.formats",
-    "failures": "nanlab.failures",
     "guard": "nanlab.detect.guarding.guard",
     "watch": "nanlab.detect.guarding.watch",
     "hunt": "nanlab.detect.replay.hunt",
@@ -19,11 +18,10 @@ _HOME = {  # public name -> the module that defines it
     "diagnose": "nanlab.doctor",
     "predict": "nanlab.course.predict",
     "progress": "nanlab.course.progress",
-    "labs": "nanlab.labs",
+    "lessons": "nanlab.lessons",
     "plots": "nanlab.plots",
-    "check": "nanlab.checks",
 }
-_MODULES = {"suspects", "formats", "failures", "labs", "plots", "check"}
+_MODULES = {"suspects", "formats", "lessons", "plots"}
 
 __all__ = sorted([*_HOME, "load_ipython_extension"])
 

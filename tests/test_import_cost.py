@@ -26,7 +26,7 @@ def test_import_nanlab_loads_none_of_the_heavy_packages():
 
 
 @pytest.mark.parametrize(
-    "name", ["guard", "hunt", "audit", "watch", "suspects", "formats", "failures", "Scene", "Report"]
+    "name", ["guard", "hunt", "audit", "watch", "suspects", "formats", "lessons", "Scene", "Report"]
 )
 def test_the_tool_needs_none_of_the_extras(name):
     """torch comes with it; matplotlib, ipywidgets and IPython load when something is drawn."""
@@ -37,8 +37,9 @@ def test_reading_a_log_needs_no_torch():
     assert "torch" not in loaded_by("from nanlab import diagnose")
 
 
-def test_labs_and_plots_can_be_named_without_loading_matplotlib():
-    assert "matplotlib" not in loaded_by("import nanlab; nanlab.plots; nanlab.labs")
+def test_lessons_and_plots_can_be_named_without_loading_matplotlib():
+    code = "import nanlab.plots; from nanlab.lessons import softmax; softmax.SoftmaxLab()"
+    assert "matplotlib" not in loaded_by(code)
 
 
 def test_import_changes_no_global_state_of_torch():

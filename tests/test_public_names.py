@@ -7,7 +7,7 @@ import pytest
 import nanlab
 
 NAMES = {
-    "NonFiniteError", "Report", "Scene", "audit", "check", "diagnose", "failures", "formats", "guard", "hunt", "labs",
+    "NonFiniteError", "Report", "Scene", "audit", "diagnose", "formats", "guard", "hunt", "lessons",
     "load_ipython_extension", "plots", "predict", "progress", "suspects", "watch",
 }  # fmt: skip
 

@@ -116,7 +116,7 @@ def predict(id: str) -> Prediction:
 
 
 def checkpoint(name: str) -> Checkpoint:
-    """All questions of ``questions/checkpoint_<name>.toml``; KeyError where there is no such file."""
+    """All questions of the checkpoint called `name`; KeyError where there is none."""
     found = questions.in_file(f"checkpoint_{name}")
     if not found:
         raise KeyError(f"no checkpoint is called {name!r}")

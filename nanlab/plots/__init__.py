@@ -2,7 +2,7 @@
 
 from nanlab.plots.chart import Band, Bars, Chart, Limit, Mark, Series
 from nanlab.plots.grid import Cell, Grid
-from nanlab.plots.runs import bad_mark, compare_runs, format_limit, run_chart
+from nanlab.plots.runs import compare_runs, format_limit
 from nanlab.plots.words import number
 
 __all__ = [
@@ -14,9 +14,7 @@ __all__ = [
     "Limit",
     "Mark",
     "Series",
-    "bad_mark",
     "compare_runs",
     "format_limit",
     "number",
-    "run_chart",
 ]

@@ -1,13 +1,18 @@
 """Every control of every lab, by keyboard alone, in a real JupyterLab. A new lab is tested by being exported."""
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 import nbformat
 import pytest
 from playwright.sync_api import Locator, expect
 
-from nanlab import labs
-from nanlab.labs import Choice, Lab
+from nanlab import lessons
+from nanlab.course.lab import Choice, Lab
 
-LABS = [kind for name in labs.__all__ if issubclass(kind := getattr(labs, name), Lab) and kind is not Lab]
+MODULES = [import_module(f"nanlab.lessons.{module.name}") for module in iter_modules(lessons.__path__)]
+EXPORTED = [getattr(module, name) for module in MODULES for name in module.__all__]
+LABS = [kind for kind in EXPORTED if isinstance(kind, type) and issubclass(kind, Lab)]
 CONTROLS = [(kind, control) for kind in LABS for control in kind.controls]
 
 FIRST = {("PaddingLab", "scale"): ("eps", 0.1)}  # without an epsilon a scaled row is the same at any scale
@@ -20,8 +25,8 @@ each_control = pytest.mark.parametrize(
 @pytest.fixture(scope="module")
 def shown(jupyter, open_notebook):
     """A notebook with each lab in a cell of its own, run from top to bottom."""
-    cells = [nbformat.v4.new_code_cell("from nanlab import labs", id="imports")]
-    cells += [nbformat.v4.new_code_cell(f"labs.{kind.__name__}()", id=kind.__name__) for kind in LABS]
+    sources = {kind.__name__: f"from {kind.__module__} import {kind.__name__}\n{kind.__name__}()" for kind in LABS}
+    cells = [nbformat.v4.new_code_cell(source, id=name) for name, source in sources.items()]
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, jupyter.root / "labs.ipynb")

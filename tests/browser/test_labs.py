@@ -5,10 +5,10 @@ import pytest
 from playwright.sync_api import expect
 
 CELLS = (
-    "from nanlab import predict\nfrom nanlab.labs import ExplosionLab, LogLab\nExplosionLab()",
+    "from nanlab import predict\nfrom nanlab.lessons.loss_explosion import ExplosionLab\nExplosionLab()",
     'predict("02.third_loss")',
-    "LogLab()",
-    "from nanlab.course.start import choose_track\nchoose_track()",
+    "from nanlab.lessons.read_the_log import LogLab\nLogLab()",
+    "from nanlab.lessons.start_here import choose_track\nchoose_track()",
 )
 LOG = "step 1 loss 2.31\nstep 2 loss 2.30\nstep 3 loss nan\n"
 

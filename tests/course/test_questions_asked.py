@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nanlab.course import questions
-from nanlab.course.start import asked_in
+from nanlab.course.questions import asked_in
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 

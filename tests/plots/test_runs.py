@@ -4,18 +4,18 @@ from decimal import Decimal
 
 import torch
 
-from nanlab.failures import explosion
-from nanlab.plots import bad_mark, format_limit, run_chart
+from nanlab.lessons import loss_explosion
+from nanlab.plots import format_limit
 
 
 def test_the_explosion_is_drawn_with_its_limit_and_its_first_bad_step():
-    chart = run_chart(explosion.run(), dtype=torch.float32)
+    chart = loss_explosion.run().chart()
     assert [mark.label for mark in chart.marks] == ["loss inf at step 3"]
     assert [limit.label for limit in chart.limits] == ["fp32 max 3.403e+38"]
 
 
 def test_a_finite_run_has_no_bad_step():
-    assert bad_mark(explosion.run(lr=0.001)) == ()
+    assert loss_explosion.run(lr=0.001).marks() == ()
 
 
 def test_limits_are_the_largest_values_of_the_formats():

@@ -1,1 +1,0 @@
-"""Broken training runs, one module each, with knobs. The one source for lessons, labs, exercises and tests."""
