@@ -1,6 +1,8 @@
 """Read and write notebooks in one form, so that storing the same notebook twice gives the same bytes."""
 
 import os
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -9,6 +11,7 @@ from nbformat import NotebookNode
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}
 KEPT_METADATA = {"tags", "nbgrader", "jupyter", "editable", "deletable"}  # the rest is an editor's or a run's trace
+_ASKS = re.compile(r"\b(?:predict|checkpoint)\(")
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -67,6 +70,19 @@ def tidy(notebook: NotebookNode) -> None:
             del cell.metadata["tags"]
         if cell.cell_type == "code":
             cell.outputs = _tidy_outputs(cell.outputs, cell.execution_count)
+    for cell in reveals(notebook):
+        cell.metadata.jupyter = {**cell.metadata.get("jupyter", {}), "outputs_hidden": True}
+
+
+def asks(cell: NotebookNode) -> bool:
+    """Whether `cell` asks for a prediction."""
+    return cell.cell_type == "code" and _ASKS.search(cell.source) is not None
+
+
+def reveals(notebook: NotebookNode) -> list[NotebookNode]:
+    """The cells that answer a prediction: code right after it. What they store is kept hidden until they are run."""
+    pairs = pairwise(notebook.cells)
+    return [after for cell, after in pairs if asks(cell) and after.cell_type == "code" and not asks(after)]
 
 
 def _tidy_outputs(outputs: list[NotebookNode], count: int | None) -> list[NotebookNode]:

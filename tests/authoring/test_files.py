@@ -27,6 +27,13 @@ def test_a_stream_cut_in_two_is_joined():
     assert [output.text for output in notebook.cells[0].outputs] == ["a\nb\n"]
 
 
+def test_what_answers_a_question_is_kept_hidden(page):
+    asked, again = page.code("ask", "nanlab.predict('02.third_loss')"), page.code("again", "predict('02.which_fix')")
+    path = page(page.code("before", "1"), asked, again, page.code("answer", "2"), page.code("after", "3"))
+    hidden = {cell.id: cell.metadata.get("jupyter", {}).get("outputs_hidden", False) for cell in files.read(path).cells}
+    assert hidden == {"before": False, "ask": False, "again": False, "answer": True, "after": False}
+
+
 def test_writing_the_same_again_touches_nothing(tmp_path):
     path = tmp_path / "new" / "page.ipynb"
     assert files.write(v4.new_notebook(cells=[v4.new_markdown_cell("# T", id="title")]), path)

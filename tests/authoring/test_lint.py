@@ -180,3 +180,15 @@ def test_the_start_page_and_exercises_need_no_sections(page):
     cells = (page.text("title", "# T"), page.code("run", "import torch", execution_count=1))
     assert errors(page(*cells, at="notebooks/00_start_here.ipynb")) == []
     assert errors(page(cells[0], page.code("run", "x = 1"), at="exercises/developer/02_loss_explosion.ipynb")) == []
+
+
+def test_an_answer_in_sight_of_its_question_is_an_error(lesson):
+    path = lesson(v4.new_code_cell("nanlab.predict('02.third_loss')", id="run", execution_count=2))
+    assert errors(path) == []
+    path.write_text(path.read_text().replace('"outputs_hidden": true', '"outputs_hidden": false'))
+    assert any("look: the answer of the question above is in sight" in error for error in errors(path))
+
+
+def test_text_right_under_a_question_is_noted(lesson):
+    path = lesson(v4.new_code_cell("nanlab.predict('02.third_loss')", id="imports", execution_count=1))
+    assert any("text stands right under the question" in str(finding) for finding in lint(path))

@@ -33,7 +33,7 @@ _ALL_RUN = """() => { const panel = window.jupyterapp.shell.currentWidget;
 _OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets.filter(c => c.model.type === 'code')
   .map(c => c.model.toJSON()).map(c => ({ id: c.id, tags: c.metadata.tags || [], outputs: c.outputs }))"""
 _SHOWN = """() => window.jupyterapp.shell.currentWidget.content.widgets
-  .filter(c => c.model.type === 'code' && c.model.outputs.length)
+  .filter(c => c.model.type === 'code' && c.model.outputs.length && c.outputArea.node.getClientRects().length)
   .filter(c => c.outputArea.node.innerText.trim() || c.outputArea.node.querySelector('img, svg'))
   .map(c => c.model.id)"""
 _PLACE = """id => window.jupyterapp.shell.currentWidget.content.widgets.findIndex(c => c.model.id === id)"""

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from nanlab.authoring import files
 from nanlab.authoring.lint.finding import Finding, Page
@@ -18,6 +19,7 @@ def check(page: Page) -> Iterator[Finding]:
     yield from _metadata(page)
     if page.kind == "lesson":
         yield from _sections(page)
+        yield from _answers(page)
     if page.kind in ("start", "lesson", "solution"):
         yield from _counts(page)
 
@@ -48,6 +50,17 @@ def _sections(page: Page) -> Iterator[Finding]:
     for section in SECTIONS:
         if not any(heading.startswith(section.lower()) for heading in headings):
             yield page.says(None, f"no section is headed '{section}'")
+
+
+def _answers(page: Page) -> Iterator[Finding]:
+    """What stands under a question is on screen with it: text there gives the answer away, a new section does not."""
+    for cell, after in pairwise(page.notebook.cells):
+        if files.asks(cell) and after.cell_type == "markdown" and not after.source.startswith("#"):
+            advice = "text stands right under the question: let the code that answers it come first"
+            yield page.says(cell, advice, note=True)
+    for cell in files.reveals(page.notebook):
+        if not cell.metadata.get("jupyter", {}).get("outputs_hidden"):
+            yield page.says(cell, "the answer of the question above is in sight: run 'nanlab author store'")
 
 
 def _metadata(page: Page) -> Iterator[Finding]:
