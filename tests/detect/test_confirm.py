@@ -9,7 +9,7 @@ from torch import nn
 
 from nanlab.detect.replay.confirm import confirm
 from nanlab.detect.replay.hunt import hunt
-from nanlab.detect.state.putback import keep
+from nanlab.detect.state.checkpoint import keep
 
 
 def small(outputs=4):

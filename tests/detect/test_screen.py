@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.optim import LBFGS, SGD, Adagrad, Adam, AdamW, RMSprop
 
-from nanlab.detect.state.screen import QUIET_NORM, all_finite, can_spoil, non_finite, norm, state_tensors, tiny
+from nanlab.detect.state.screen import QUIET_NORM, all_finite, can_spoil, non_finite, norm, tiny
+from nanlab.detect.state.training import state_tensors
 
 BAD = [math.nan, math.inf, -math.inf]
 

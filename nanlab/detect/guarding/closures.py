@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from copy import deepcopy
 from typing import TYPE_CHECKING
 
-import torch
 from torch.optim import Optimizer
+
+from nanlab.detect.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from nanlab.detect.guarding.sentry import Sentry
@@ -20,8 +20,7 @@ class ClosureStep:
 
     def __init__(self, sentry: Sentry, optimizer: Optimizer, closure: Callable[[], object]) -> None:
         self._sentry, self._optimizer, self._closure = sentry, optimizer, closure
-        self._weights = [(p, p.detach().clone()) for p in sentry.params(optimizer)]
-        self._state = {p: deepcopy(state) for p, state in optimizer.state.items()}
+        self._before = Checkpoint(sentry.params(optimizer), [optimizer])
         self._evaluations = 0
         self.__name__ = getattr(closure, "__name__", "closure")
 
@@ -31,7 +30,7 @@ class ClosureStep:
             return self._probe()
         loss = self._closure()
         if not self._sentry.first_evaluation(self._optimizer):
-            for p, _ in self._weights:  # no gradient: the optimizer has arrived, as far as it can see
+            for p in self._sentry.params(self._optimizer):  # no gradient: it has arrived, as far as it can see
                 p.grad = None
         return loss
 
@@ -45,10 +44,4 @@ class ClosureStep:
 
     def put_back(self) -> None:
         """Weights and optimizer state as they were before the step."""
-        with torch.no_grad():
-            for p, kept in self._weights:
-                p.copy_(kept)
-        state = self._optimizer.state
-        for p in [p for p in state if p not in self._state]:
-            del state[p]
-        state.update(self._state)
+        self._before.restore()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from torch import Tensor
 from torch.optim import Optimizer
 
+from nanlab.detect.state.checkpoint import Settings
+
 
 @dataclass
 class Failure:
@@ -21,13 +23,4 @@ class Failure:
     notes: list[str] = field(default_factory=list)
     made: dict[int, int] = field(default_factory=dict)  # id of an optimizer -> its steps earlier in the same pass
     looks: int = 0  # losses looked at in the pass before the one that failed
-    settings: list[tuple[dict, dict]] = field(default_factory=list)  # each parameter group and its settings then
-
-    def restore_settings(self) -> None:
-        """Learning rates and the like as they were at the failing step, before a scheduler moved on."""
-        for group, then in self.settings:
-            group.update({name: copied(value) for name, value in then.items()})
-
-
-def copied(value: object) -> object:
-    return value.clone() if isinstance(value, Tensor) else value
+    settings: Settings = field(default_factory=Settings)  # the optimizers' at the failing step

@@ -13,8 +13,7 @@ from torch.optim import Optimizer
 from nanlab import suspects
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
-from nanlab.detect.replay.scene import named_weights
-from nanlab.detect.state.screen import state_tensors
+from nanlab.detect.state.training import TrainingState
 from nanlab.detect.state.values import count
 
 if TYPE_CHECKING:
@@ -27,24 +26,12 @@ MADE_BY = {"weights": "bad_init_or_uninitialised", "optimizer_state": "poisoned_
 def first_look(model: nn.Module | None, optimizers: Sequence[Optimizer]) -> BadAtStart | None:
     """What is not finite in weights and optimizer state now, or None. Buffers are not looked at: a buffer may hold NaN
     until it is first written; nor are frozen weights, which may be a mask. Cost: one exact pass over both."""
-    named = named_weights(model, optimizers)
-    bad = {name: p for name, p in named.items() if p.requires_grad and count(p) is not None}
+    run = TrainingState(model, optimizers)
+    bad = {name: p for name, p in run.weights() if p.requires_grad and count(p) is not None}
     if bad:
         return BadAtStart("weights", bad)
-    for one in optimizers:
-        for t in state_tensors(one):
-            if count(t) is not None:
-                return BadAtStart("optimizer_state", {_state_name(one, t, named): t})
-    return None
-
-
-def _state_name(optimizer: Optimizer, t: Tensor, named: dict[str, Tensor]) -> str:
-    names = {id(p): name for name, p in named.items()}
-    for p, state in optimizer.state.items():
-        for key, value in state.items():
-            if value is t:
-                return f"{key} of {names.get(id(p), 'a parameter')}"
-    return "the optimizer state"
+    state = next(((name, t) for name, t in run.optimizer_state() if count(t) is not None), None)
+    return BadAtStart("optimizer_state", dict([state])) if state else None
 
 
 @dataclass

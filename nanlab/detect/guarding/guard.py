@@ -24,13 +24,14 @@ from nanlab.detect.guarding.rerun import Rerun, Start
 from nanlab.detect.guarding.sentry import Sentry
 from nanlab.detect.origin.report import NonFiniteError, Report
 from nanlab.detect.patching import innermost, listening
-from nanlab.detect.replay.scene import Scene, SceneError, as_list
+from nanlab.detect.replay.scene import Scene, SceneError
 from nanlab.detect.replay.staging import Staging, staged
 from nanlab.detect.state.audit import audit
 from nanlab.detect.state.buffers import Buffers
+from nanlab.detect.state.checkpoint import Rollback
 from nanlab.detect.state.randomness import RandomState, Recorder, now
-from nanlab.detect.state.rollback import Rollback
-from nanlab.detect.state.screen import norm, state_tensors
+from nanlab.detect.state.screen import norm
+from nanlab.detect.state.training import as_list, state_tensors
 
 SAW_NOTHING = "guard saw no backward call, no optimizer step and no guard.loss(...): it looked at nothing"
 MOST_PENDING = 64  # micro-batches of one accumulation that are kept for a replay

@@ -10,7 +10,8 @@ from torch.optim import Optimizer
 
 from nanlab.detect.guarding.failure import Failure
 from nanlab.detect.patching import Listener
-from nanlab.detect.state.screen import gradients, non_finite
+from nanlab.detect.state.screen import non_finite
+from nanlab.detect.state.training import gradients
 
 SCALE_WARNS, SCALE_FAILS = 1e-2, 1e-5  # as icefall does: a loss scale this small means gradients that no scale can cure
 

@@ -18,8 +18,7 @@ from nanlab import suspects
 from nanlab.detect.guarding.failure import Failure
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
-from nanlab.detect.replay.scene import named_weights
-from nanlab.detect.state.screen import state_tensors
+from nanlab.detect.state.training import TrainingState, state_tensors
 from nanlab.detect.state.values import bad_mask, count
 from nanlab.detect.trace.labels import user_frame
 from nanlab.detect.trace.tracer import Tracer
@@ -37,22 +36,15 @@ def postmortem(failure: Failure, model: nn.Module | None, optimizers: Sequence[O
         report.file, report.line = frame.f_code.co_filename, frame.f_lineno
     report.notes = [SPOILT] if failure.where == "weights" else [f"The {failure.where.replace('_', ' ')} is spoilt."]
     if failure.tensors:
-        _name(report, failure, named_weights(model, optimizers))
+        _name(report, failure.tensors[0], TrainingState(model, optimizers))
     return report
 
 
-def _name(report: Report, failure: Failure, named: dict[str, Tensor]) -> None:
-    """Which tensor, which element, and what the optimizer's state holds there."""
-    t = failure.tensors[0]
-    counts = count(t)
-    names = {p.untyped_storage()._cdata: name for name, p in named.items()}
-    name = names.get(t.untyped_storage()._cdata)
-    if name is None and failure.optimizer is not None:
-        name = next((f"{key} of {names.get(p.untyped_storage()._cdata, 'a parameter')}"
-                     for p, state in failure.optimizer.state.items() for key, value in state.items()
-                     if isinstance(value, Tensor) and value.data_ptr() == t.data_ptr()), None)  # fmt: skip
+def _name(report: Report, t: Tensor, run: TrainingState) -> None:
+    """Which tensor it is, and which of its elements."""
+    counts, (_, name) = count(t), run.name(t)
     report.element, report.shape, report.counts = list(counts.element), list(t.shape), str(counts)
-    report.module = (name or "").split(" of ")[-1].rpartition(".")[0] or report.module
+    report.module = name.split(" of ")[-1].rpartition(".")[0] or report.module
     report.notes.append(f"{name or 'a tensor'}: {counts}, first at {list(counts.element)}.")
 
 
@@ -62,7 +54,7 @@ def _again(failure: Failure) -> Report | None:
     if optimizer is None:
         return None
     try:
-        twin, params = _twin(optimizer, failure)
+        twin, params = _twin(optimizer)
         with Tracer(None, twin) as tracer:
             twin.step()
         bad = [p.detach() for p in params] if failure.where == "weights" else state_tensors(twin)
@@ -71,7 +63,7 @@ def _again(failure: Failure) -> Report | None:
         return None
 
 
-def _twin(optimizer: Optimizer, failure: Failure) -> tuple[Optimizer, list[nn.Parameter]]:
+def _twin(optimizer: Optimizer) -> tuple[Optimizer, list[nn.Parameter]]:
     """A copy of `optimizer` over copies of the parameters at fault, what is not finite in them set to zero and their
     step count set back by one."""
     twin = object.__new__(type(optimizer))

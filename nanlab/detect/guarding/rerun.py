@@ -63,7 +63,7 @@ class Rerun:
         self.buffers.put_back()
         self.starts[0].random.restore()
         if failure is not None:
-            failure.restore_settings()
+            failure.settings.restore()
 
     def run(self, failure: Failure) -> Generator[object, None, Report]:
         """Yields the batches again, under the hunt, and returns the report. Where the eager replay is finite and

@@ -15,23 +15,22 @@ from torch.optim import Optimizer
 
 from nanlab.detect import patching
 from nanlab.detect.guarding.closures import ClosureStep
-from nanlab.detect.guarding.failure import Failure, copied
+from nanlab.detect.guarding.failure import Failure
 from nanlab.detect.guarding.history import History
 from nanlab.detect.guarding.lossscale import ScaleWatch
 from nanlab.detect.guarding.standstill import StandsStill
+from nanlab.detect.state.checkpoint import Settings
 from nanlab.detect.state.screen import (
     QUIET_NORM,
     all_finite,
     can_spoil,
-    gradients,
     narrow,
     non_finite,
     norm,
-    parameters,
-    state_tensors,
     sums,
     tiny,
 )
+from nanlab.detect.state.training import gradients, parameters, state_tensors
 from nanlab.detect.state.trajectory import LENGTH
 
 NORM_EVERY = 8  # steps between the norms of a tiny model's gradients
@@ -293,6 +292,5 @@ class Sentry(ScaleWatch, StandsStill):
         """Keeps `failure` and tells `on_failure`; the optimizers stand still from here on."""
         self.failure = failure
         failure.made, failure.looks = dict(self.stepped), max(0, self.looks - 1)
-        failure.settings = [(group, {name: copied(value) for name, value in group.items() if name != "params"})
-                            for one in self.optimizers for group in one.param_groups]  # fmt: skip
+        failure.settings = Settings(self.optimizers)
         self.on_failure(failure)

@@ -24,10 +24,11 @@ from nanlab.detect.guarding.rerun import eager_tracer
 from nanlab.detect.guarding.sentry import Sentry
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import NonFiniteError, Report
-from nanlab.detect.replay.scene import Scene, as_list
+from nanlab.detect.replay.scene import Scene
 from nanlab.detect.state.buffers import Buffers
 from nanlab.detect.state.nesting import map_tensors, tensors
 from nanlab.detect.state.randomness import RandomState, Recorder
+from nanlab.detect.state.training import as_list
 from nanlab.detect.state.values import is_finite
 
 CALLS = 8  # forward calls since the last step that are remembered

@@ -12,7 +12,7 @@ from nanlab.detect.origin.context import op_name, where
 from nanlab.detect.origin.report import PLACES, Report, Target
 from nanlab.detect.origin.slice import Origin, Slice, slice_back
 from nanlab.detect.origin.suspicion import suspect_of
-from nanlab.detect.state.sources import named_leaves
+from nanlab.detect.state.nesting import named_leaves
 from nanlab.detect.state.values import count, is_numeric, largest
 from nanlab.detect.trace.labels import columns
 from nanlab.detect.trace.provenance import Event

@@ -11,7 +11,7 @@ from nanlab.detect.origin.report import Report, Target
 from nanlab.detect.replay import samples
 from nanlab.detect.replay.interventions import Experiment, double, zeroed
 from nanlab.detect.replay.patch import PatchCalls, patches
-from nanlab.detect.state.putback import keep
+from nanlab.detect.state.checkpoint import keep
 
 MOST_SAMPLES = 32  # replays spent on leaving out one sample after the other
 MOST_LINES = 4  # origins that are mended together

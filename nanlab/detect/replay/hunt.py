@@ -9,7 +9,7 @@ from torch import nn
 from nanlab.detect.origin.report import Report
 from nanlab.detect.replay import confirm as confirmation
 from nanlab.detect.replay.step import search
-from nanlab.detect.state.putback import keep
+from nanlab.detect.state.checkpoint import keep
 
 
 def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: object = None, batch: object = None,

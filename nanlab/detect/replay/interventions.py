@@ -20,7 +20,7 @@ from nanlab.detect.origin.report import Report
 from nanlab.detect.replay import samples
 from nanlab.detect.replay.patch import patches
 from nanlab.detect.replay.step import Stop, search, unwatched
-from nanlab.detect.state.sources import Sources
+from nanlab.detect.state.training import TrainingState
 from nanlab.detect.state.values import is_finite, is_numeric
 
 Context = AbstractContextManager[Any]
@@ -71,7 +71,7 @@ class Experiment:
     missing: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        self.sources = Sources(self.model, self.optimizer, self.batch)
+        self.sources = TrainingState(self.model, self.optimizer, self.batch)
         self._known = list(self.sources.optimizers) if self.in_place else None
 
     # one run
@@ -147,7 +147,7 @@ class Experiment:
 
 
 @contextmanager
-def double(sources: Sources) -> Iterator[None]:
+def double(sources: TrainingState) -> Iterator[None]:
     """float64 in place of every narrower float: in weights, buffers, optimizer state, the batch and what the step
     creates. The tensors keep their identity, and have their old values again afterwards, without gradients."""
     default = torch.get_default_dtype()
@@ -166,7 +166,7 @@ def double(sources: Sources) -> Iterator[None]:
 
 
 @contextmanager
-def zeroed(sources: Sources) -> Iterator[None]:
+def zeroed(sources: TrainingState) -> Iterator[None]:
     """Zeros in place of what is not finite in weights, buffers, optimizer state and batch, for the length of a
     block."""
     tensors = [t for kind, _, t in sources.everything() if kind != "grad"]

@@ -13,7 +13,7 @@ from torch import Tensor
 from nanlab.detect import patching
 from nanlab.detect.origin.report import Report
 from nanlab.detect.replay.interventions import Experiment
-from nanlab.detect.state.screen import gradients
+from nanlab.detect.state.training import gradients
 from nanlab.detect.state.values import is_finite
 
 REPRODUCED, NOT_REPRODUCED, COMPILED = "reproduced", "not reproduced", "only when compiled"

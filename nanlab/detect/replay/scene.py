@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,20 +17,18 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from nanlab.detect.replay import scenefile
 from nanlab.detect.replay.interventions import Experiment
 from nanlab.detect.replay.replay import Replay, accumulate, replay, why_not
 from nanlab.detect.replay.scenefile import SceneError
+from nanlab.detect.state.checkpoint import keep
 from nanlab.detect.state.nesting import decode, encode, map_tensors
-from nanlab.detect.state.putback import keep
 from nanlab.detect.state.randomness import RandomState, now
+from nanlab.detect.state.training import Optimizers, as_list, named_buffers, named_weights
 from nanlab.detect.state.trajectory import Trajectory
 
 __all__ = ["Scene", "SceneError"]
-
-Optimizers = Optimizer | Sequence[Optimizer] | None
 
 
 @dataclass
@@ -179,37 +177,6 @@ class Scene:
         holds = f"{len(self.batches)} batch(es), {kept:,} weights, {len(self.buffers)} buffers"
         lines = [f"scene of step {self.step}: {holds}", f"run before it: {self.trajectory}"]
         return "\n".join([*lines, *(f"not captured: {n}" for n in self.not_captured)])
-
-
-def as_list(optimizer: Optimizers) -> list[Optimizer]:
-    """One optimizer, several or none, as a list; of a wrapper (accelerate's) the optimizer that it wraps."""
-    given = [] if optimizer is None else [optimizer] if isinstance(optimizer, Optimizer) else optimizer
-    if not isinstance(given, Iterable):
-        given = [given]
-    return [_unwrapped(one) for one in given]
-
-
-def _unwrapped(optimizer: object) -> Optimizer:
-    while isinstance(inner := getattr(optimizer, "optimizer", None), Optimizer):
-        optimizer = inner
-    return optimizer
-
-
-def named_weights(model: nn.Module | None, optimizer: Optimizers) -> dict[str, Tensor]:
-    """Parameters by name; those that only an optimizer knows are called ``parameter 0``, ``parameter 1``, …"""
-    named = {clean(name): p for name, p in model.named_parameters()} if model is not None else {}
-    known = {id(p) for p in named.values()}
-    extra = [p for o in as_list(optimizer) for g in o.param_groups for p in g["params"] if id(p) not in known]
-    return named | {f"parameter {i}": p for i, p in enumerate(extra)}
-
-
-def named_buffers(model: nn.Module | None) -> dict[str, Tensor]:
-    return {clean(name): b for name, b in model.named_buffers()} if model is not None else {}
-
-
-def clean(name: str) -> str:
-    """A parameter's name without what DataParallel and ``torch.compile`` wrap around a model."""
-    return name.replace("_orig_mod.", "").removeprefix("module.")
 
 
 def surroundings() -> dict[str, str]:

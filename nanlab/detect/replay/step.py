@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
-from nanlab.detect.state import screen
-from nanlab.detect.state.sources import Sources
+from nanlab.detect.state import screen, training
+from nanlab.detect.state.training import TrainingState
 from nanlab.detect.state.values import is_finite
 from nanlab.detect.trace.quiet import aside, harmless
 from nanlab.detect.trace.tracer import Tracer
@@ -51,7 +51,7 @@ def search(step_fn: Callable[[], object], model: nn.Module | None = None, optimi
     return Report("finite", step=step)
 
 
-def unwatched(step_fn: Callable[[], object], sources: Sources, known: list | None = None) -> None:
+def unwatched(step_fn: Callable[[], object], sources: TrainingState, known: list | None = None) -> None:
     """Runs ``step_fn()`` without looking at its operations; raises `Stop` where `search` would have stopped."""
     tracer = Tracer(sources.model, sources.optimizers, sources.batch, operations=False)
     with eager(), tracer:
@@ -88,7 +88,7 @@ def _after_step(tracer: Tracer, watched: bool) -> None:
     """Looks at the weights, and at the optimizer state before them where it can be at fault."""
     params = [p for p in tracer.sources.parameters() if p.requires_grad]  # a frozen one may be a mask of −inf
     if watched or not all(map(is_finite, params)):
-        _check("optimizer_state", [t for one in tracer.sources.optimizers for t in screen.state_tensors(one)])
+        _check("optimizer_state", [t for one in tracer.sources.optimizers for t in training.state_tensors(one)])
         _check("weights", params)
 
 
@@ -105,7 +105,7 @@ def _before_optimizer(tracer: Tracer, optimizer: object) -> bool:
 
 def gradients(tracer: Tracer) -> list[Tensor]:
     """Every gradient that the tracer's model and optimizers hold."""
-    return screen.gradients(tracer.sources.parameters())
+    return training.gradients(tracer.sources.parameters())
 
 
 def _check(sink: str, tensors: list[Tensor]) -> None:

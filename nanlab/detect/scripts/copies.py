@@ -10,7 +10,7 @@ from nanlab.detect.origin.report import Report, Target
 from nanlab.detect.replay.interventions import MendWeights
 from nanlab.detect.replay.patch import WAYS, PatchCalls, PatchOperations, patches
 from nanlab.detect.scripts.snapshot import Snapshots, Woken, possible
-from nanlab.detect.state.held import is_lazy
+from nanlab.detect.state.training import is_lazy
 
 MOST_TO_CONFIRM = 0.1  # share of the time that goes into copies kept only to confirm
 ONE_COPY = 1.0  # seconds: so that a short run has some too

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from torch import Tensor, nn
 from torch.amp import GradScaler
-from torch.nn.parameter import UninitializedTensorMixin
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -27,8 +26,7 @@ from nanlab.detect.scripts.pace import Pace
 from nanlab.detect.scripts.script import Stopped
 from nanlab.detect.scripts.snapshot import possible
 from nanlab.detect.state.buffers import HealthyBuffers
-from nanlab.detect.state.held import is_lazy, leaves_of
-from nanlab.detect.state.screen import gradients
+from nanlab.detect.state.training import gradients, is_lazy, leaves_of
 from nanlab.detect.state.values import is_finite
 from nanlab.detect.trace.tracer import Tracer
 
@@ -200,7 +198,7 @@ class ScriptWatch(Sentry):
             self._step_ended()
 
     def every_param(self) -> list[Tensor]:
-        roots = [p for root in self._roots for p in root.parameters() if not isinstance(p, UninitializedTensorMixin)]
+        roots = [p for root in self._roots for p in root.parameters() if not nn.parameter.is_lazy(p)]
         return list({id(p): p for p in [*super().every_param(), *roots, *self._leaves]}.values())
 
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple | None:

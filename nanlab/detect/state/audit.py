@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nanlab.detect.replay.scene import as_list, clean, named_weights
-from nanlab.detect.state.sources import named_leaves
+from nanlab.detect.state.nesting import named_leaves
+from nanlab.detect.state.training import TrainingState, clean
 from nanlab.detect.state.values import count, is_numeric, plain
 
 SENTINELS = {  # numbers that stand for "missing" in data files
@@ -32,11 +32,12 @@ SENTINELS = {  # numbers that stand for "missing" in data files
     2147483647.0: "the largest 32-bit integer",
     -2147483648.0: "the lowest 32-bit integer",
 }
+KINDS = {"parameter": "weight", "grad": "gradient", "state": "optimizer state"}
 IGNORED = -100  # the target that cross_entropy leaves out by default
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditEntry:
     """One tensor with something to say about it. `kind` is ``"weight"``, ``"buffer"``, ``"gradient"``, ``"optimizer
     state"``, ``"ema"`` or ``"batch"``; `what` says how many values and where the first of them is."""
 
@@ -53,8 +54,8 @@ class Audit:
     """What `audit` found. True when there are no faults, so that ``assert audit(model)`` holds for a healthy run;
     suspicions do not count. Prints as text and as a table in a notebook."""
 
-    faults: list[Finding] = field(default_factory=list)
-    suspicious: list[Finding] = field(default_factory=list)
+    faults: list[AuditEntry] = field(default_factory=list)
+    suspicious: list[AuditEntry] = field(default_factory=list)
     looked_at: int = 0
 
     def __bool__(self) -> bool:
@@ -68,7 +69,7 @@ class Audit:
     def __repr__(self) -> str:
         return str(self)
 
-    def _rows(self) -> Iterator[tuple[str, Finding]]:
+    def _rows(self) -> Iterator[tuple[str, AuditEntry]]:
         yield from (("fault", f) for f in self.faults)
         yield from (("suspicious", f) for f in self.suspicious)
 
@@ -97,44 +98,28 @@ def audit(
     Changes nothing. Cost: one pass over every tensor, a second one over those of the batch.
     """
     found = Audit()
-    for kind, name, t in _state(model, as_list(optimizer), ema):
+    kept = ema.state_dict() if isinstance(ema, nn.Module) else ema or {}
+    copies = (("ema", clean(name), t) for name, t in kept.items() if isinstance(t, Tensor))
+    for kind, name, t in (*TrainingState(model, optimizer).everything(), *copies):
         found.looked_at += 1
         if (counts := count(t)) is not None:
             at = f"{counts}, first at {list(counts.element)}"
-            if kind == "optimizer state" and "sq" in name and counts.inf:
+            if kind == "state" and "sq" in name and counts.inf:
                 at += "; a second moment that overflowed, its weight no longer moves"
-            (found.suspicious if kind == "buffer" and not counts.nan else found.faults).append(Finding(kind, name, at))
+            rows = found.suspicious if kind == "buffer" and not counts.nan else found.faults
+            rows.append(AuditEntry(KINDS.get(kind, kind), name, at))
     for name, t in named_leaves(batch, "batch"):
         found.looked_at += 1
         _look_at_input(found, name, t, model)
     return found
 
 
-def _state(model, optimizers: list[Optimizer], ema) -> Iterator[tuple[str, str, Tensor]]:
-    weights = named_weights(model, optimizers)
-    names = {id(p): name for name, p in weights.items()}
-    for name, p in weights.items():
-        yield "weight", name, p
-        if p.grad is not None:
-            yield "gradient", name, p.grad
-    yield from (("buffer", clean(name), b) for name, b in (model.named_buffers() if model is not None else ()))
-    for one in optimizers:
-        for p, state in one.state.items():
-            for key, value in state.items():
-                for i, t in enumerate(value if isinstance(value, list) else [value]):
-                    if isinstance(t, Tensor):
-                        spot = f"{key}[{i}]" if isinstance(value, list) else key
-                        yield "optimizer state", f"{spot} of {names.get(id(p), 'a parameter')}", t
-    kept = ema.state_dict() if isinstance(ema, nn.Module) else ema or {}
-    yield from (("ema", clean(name), t) for name, t in kept.items() if isinstance(t, Tensor))
-
-
 def _look_at_input(found: Audit, name: str, t: Tensor, model: nn.Module | None) -> None:
     if (counts := count(t)) is not None:
-        found.faults.append(Finding("batch", name, f"{counts}, first at {list(counts.element)}"))
+        found.faults.append(AuditEntry("batch", name, f"{counts}, first at {list(counts.element)}"))
     elif t.numel():
         says = _sentinels(t) if is_numeric(t) else _class_ids(t, model)
-        found.suspicious += [Finding("batch", name, what) for what in says]
+        found.suspicious += [AuditEntry("batch", name, what) for what in says]
 
 
 def _sentinels(t: Tensor) -> Iterator[str]:

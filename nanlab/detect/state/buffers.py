@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.parameter import is_lazy
 
-from nanlab.detect.replay.scene import clean
+from nanlab.detect.state.training import clean
 from nanlab.detect.state.values import is_finite
 
 
@@ -54,7 +54,7 @@ class _Kept:
         t = self.owner.get(self.name)
         if t is None:
             self.tensor = self.copy = None
-        elif t is not self.tensor or self.always or t.is_inference() or t._version != self.version:
+        elif self.always or t.is_inference() or t._version != self.version or t is not self.tensor:
             if self.copy is not None and self.copy.shape == t.shape and self.copy.dtype == t.dtype:
                 self.copy.copy_(t.detach())
             else:

@@ -12,9 +12,11 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import keystr, tree_flatten_with_path
 
 DEEPEST = 32  # levels; nothing that a loader yields is deeper, and a list that holds itself ends here
 PLAIN = (str, int, float, bool, type(None))
@@ -35,7 +37,7 @@ class NotSaved:
     __hash__ = None  # type: ignore[assignment]
 
 
-def tensors(tree: object, depth: int = 0) -> Iterator[Tensor]:
+def tensors(tree: Any, depth: int = 0) -> Iterator[Tensor]:
     """Every tensor in `tree`, in order."""
     if isinstance(tree, Tensor):
         yield tree
@@ -44,7 +46,20 @@ def tensors(tree: object, depth: int = 0) -> Iterator[Tensor]:
             yield from tensors(child, depth + 1)
 
 
-def map_tensors(tree: object, change: Callable[[Tensor], object], depth: int = 0) -> object:
+def named_leaves(tree: Any, name: str) -> Iterator[tuple[str, Tensor]]:
+    """Each tensor of `tree`, containers that torch knows of included, as ``batch[0]`` or ``batch['x']``."""
+    if isinstance(tree, Tensor):
+        yield name, tree
+    elif _is_dataclass(tree):
+        for f in fields(tree):
+            yield from named_leaves(getattr(tree, f.name), f"{name}.{f.name}")
+    else:
+        for path, leaf in tree_flatten_with_path(tree)[0]:
+            if isinstance(leaf, Tensor) or (leaf is not tree and _is_dataclass(leaf)):
+                yield from named_leaves(leaf, name + keystr(path))
+
+
+def map_tensors(tree: Any, change: Callable[[Tensor], object], depth: int = 0) -> object:
     """`tree` with every tensor replaced by what `change` makes of it; containers are new, all else is shared."""
     if isinstance(tree, Tensor):
         return change(tree)
@@ -58,24 +73,28 @@ def map_tensors(tree: object, change: Callable[[Tensor], object], depth: int = 0
         return tree if type(tree) is torch.Size else tuple.__new__(type(tree), made)
     if type(tree) in (dict, OrderedDict):
         return type(tree)((key, again(value)) for key, value in tree.items())
-    if is_dataclass(tree) and not isinstance(tree, type):
+    if _is_dataclass(tree):
         return new_dataclass(type(tree), {f.name: again(getattr(tree, f.name)) for f in _set_fields(tree)})
     if isinstance(tree, SimpleNamespace):
         return SimpleNamespace(**{key: again(value) for key, value in vars(tree).items()})
     return tree
 
 
-def _children(tree: object) -> list:
+def _is_dataclass(tree: Any) -> bool:
+    return is_dataclass(tree) and not isinstance(tree, type)
+
+
+def _children(tree: Any) -> list:
     if isinstance(tree, list | tuple | set | frozenset):
         return list(tree)
     if isinstance(tree, dict):
         return list(tree.values())
-    if is_dataclass(tree) and not isinstance(tree, type):
+    if _is_dataclass(tree):
         return [getattr(tree, f.name) for f in _set_fields(tree)]
     return list(vars(tree).values()) if isinstance(tree, SimpleNamespace) else []
 
 
-def encode(tree: object, lost: list[str], path: str = "batch", depth: int = 0) -> object:
+def encode(tree: Any, lost: list[str], path: str = "batch", depth: int = 0) -> object:
     """`tree` as plain data. What cannot be saved is named in `lost`, by its `path`, and left out."""
     if isinstance(tree, Tensor):
         return _encode_tensor(tree)
@@ -84,7 +103,7 @@ def encode(tree: object, lost: list[str], path: str = "batch", depth: int = 0) -
     if depth >= DEEPEST:
         return _lose(tree, lost, f"{path}, nested deeper than {DEEPEST} levels")
 
-    def inner(child: object, step: object) -> object:
+    def inner(child: Any, step: object) -> object:
         return encode(child, lost, f"{path}{step}", depth + 1)
 
     if isinstance(tree, bytes):
@@ -103,7 +122,7 @@ def encode(tree: object, lost: list[str], path: str = "batch", depth: int = 0) -
                 "items": [inner(child, f"[{i}]") for i, child in enumerate(tree)]}  # fmt: skip
     if type(tree) in (list, set, frozenset):
         return {"kind": type(tree).__name__, "items": [inner(child, f"[{i}]") for i, child in enumerate(tree)]}
-    if is_dataclass(tree) and not isinstance(tree, type):
+    if _is_dataclass(tree):
         held = {f.name: inner(getattr(tree, f.name), f".{f.name}") for f in _set_fields(tree)}
         return {"kind": "dataclass", **_class(tree, None), "fields": held}
     if isinstance(tree, dict):
@@ -114,12 +133,12 @@ def encode(tree: object, lost: list[str], path: str = "batch", depth: int = 0) -
     return _lose(tree, lost, path)
 
 
-def _lose(tree: object, lost: list[str], path: str) -> dict:
+def _lose(tree: Any, lost: list[str], path: str) -> dict:
     lost.append(f"{path} ({type(tree).__name__})")
     return {"kind": "lost", "what": type(tree).__name__}
 
 
-def _class(tree: object, plain: type | None) -> dict[str, str]:
+def _class(tree: Any, plain: type | None) -> dict[str, str]:
     return {} if type(tree) is plain else {"module": type(tree).__module__, "name": type(tree).__qualname__}
 
 
@@ -132,7 +151,7 @@ def _encode_tensor(t: Tensor) -> dict:
     return {"kind": "tensor", "tensor": t.as_subclass(Tensor), "device": device, "requires_grad": wants}
 
 
-def _encode_numpy(array: object, lost: list[str], path: str) -> object:
+def _encode_numpy(array: Any, lost: list[str], path: str) -> object:
     import numpy
 
     try:
@@ -179,10 +198,8 @@ def has_device(name: str) -> bool:
     kind, _, index = name.partition(":")
     if kind in ("cpu", "meta"):
         return True
-    module = getattr(torch, kind, None)
-    return bool(module and hasattr(module, "is_available") and module.is_available()) and (
-        int(index or 0) < module.device_count()
-    )
+    module: Any = getattr(torch, kind, None)
+    return hasattr(module, "is_available") and module.is_available() and int(index or 0) < module.device_count()
 
 
 def _decode_tuple(data: dict, items: list) -> tuple:
@@ -212,5 +229,5 @@ def new_dataclass(cls: type, held: dict[str, object]) -> object:
     return made
 
 
-def _set_fields(tree: object) -> list:
+def _set_fields(tree: Any) -> list:
     return [f for f in fields(tree) if hasattr(tree, f.name)]

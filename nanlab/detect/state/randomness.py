@@ -12,6 +12,7 @@ import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -88,14 +89,13 @@ class _Lazy:
 
     __slots__ = ("_half", "_read", "_unknown", "always", "at", "position", "seen", "state", "word")
 
-    def __init__(
-        self, places: tuple[int, int] | None, read: Callable[[], tuple | None], half: Callable[[tuple], bool]
-    ) -> None:
+    def __init__(self, places: tuple[int, int] | None, read: Callable[[], Any], half: Callable[[Any], bool]) -> None:
         self._read, self._half = read, half
         self.position = ctypes.c_int32.from_address(places[0]) if places else ctypes.c_int32()
         self.word = ctypes.c_uint64.from_address(places[1]) if places else ctypes.c_uint64()
         self.always = self._unknown = places is None
-        self.at, self.seen, self.state = -1, -1, None
+        self.at, self.seen = -1, -1
+        self.state: tuple | None = None
 
     def read_again(self) -> None:
         self.at, self.seen, self.state = self.position.value, self.word.value, self._read()

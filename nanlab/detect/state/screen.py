@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 
 from nanlab.detect.state.values import count, plain
@@ -24,7 +24,7 @@ TINY = 65_536  # values: a norm over them takes about as long as the calls that 
 KNOWN = {SGD, Adam, AdamW, RMSprop, Adagrad}
 
 
-def norm(tensors: Sequence[Tensor]) -> float:
+def norm(tensors: list[Tensor]) -> float:
     """The L2 norm over all `tensors`, in float32 or wider; NaN or inf if any value is, or if it overflowed; NaN for no
     tensors. One pass over the data; one transfer from a device."""
     if not tensors:
@@ -39,7 +39,7 @@ def norm(tensors: Sequence[Tensor]) -> float:
     return math.hypot(*torch.stack(norms).tolist())
 
 
-def all_finite(tensors: Sequence[Tensor]) -> bool:
+def all_finite(tensors: list[Tensor]) -> bool:
     """Whether every value of these plain CPU tensors is finite, exactly, in half the time of a norm over small ones. It
     is the check of the loss scaler, with a scale of one: it writes to each tensor the values that it holds."""
     try:
@@ -70,26 +70,6 @@ def wide(t: Tensor) -> Tensor:
 def non_finite(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Those of `tensors` that hold a non-finite value, exactly."""
     return [t for t in tensors if count(t) is not None]
-
-
-def parameters(optimizer: Optimizer) -> list[nn.Parameter]:
-    """Every parameter that `optimizer` updates, in order."""
-    return [p for group in optimizer.param_groups for p in group["params"]]
-
-
-def gradients(params: Sequence[Tensor]) -> list[Tensor]:
-    return [g for p in params if (g := p.grad) is not None]
-
-
-def state_tensors(optimizer: Optimizer) -> list[Tensor]:
-    """Every floating tensor in the optimizer's state, lists of tensors (LBFGS) included."""
-    found = []
-    for state in optimizer.state.values():
-        for value in state.values():
-            for t in value if isinstance(value, list) else (value,):
-                if isinstance(t, Tensor) and (t.is_floating_point() or t.is_complex()):
-                    found.append(t)
-    return found
 
 
 def can_spoil(optimizer: Optimizer, gradient_norm: float) -> bool:

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LENGTH = 64  # steps kept: enough for a trend, and a table that fits a screen
 GROWTH = 10.0  # a rise by this factor is climbing however it came about
@@ -88,9 +88,9 @@ class Trajectory:
         return {"verdict": verdict, "evidence": evidence, "columns": columns, "rows": rows}
 
     @classmethod
-    def from_json(cls, data: dict[str, object]) -> Trajectory:
+    def from_json(cls, data: dict[str, Any]) -> Trajectory:
         made = cls()
-        for step, *values in data["rows"]:  # type: ignore[union-attr]
+        for step, *values in data["rows"]:
             made.add(step, *(math.nan if v is None else float(v) for v in values))
         return made
 

@@ -6,6 +6,7 @@ A sum is finite only if every term is, and reading a tensor once to add it up co
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -119,7 +120,7 @@ def largest(t: Tensor) -> float:
     return float(x.abs().max()) if x.numel() else 0.0
 
 
-def number(value: object) -> float | int | str | None:
+def number(value: Any) -> float | int | str | None:
     """A Python number that JSON can hold: non-finite floats and complex numbers become strings."""
     if isinstance(value, bool | int | str) or value is None:
         return value

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from nanlab.detect import patching
-from nanlab.detect.state.screen import gradients, norm, parameters
+from nanlab.detect.state.screen import norm
+from nanlab.detect.state.training import gradients, parameters
 from nanlab.detect.trace.calls import next_number
 from nanlab.detect.trace.labels import Label, module_at, place_of, spot_of, user_frame
 from nanlab.detect.trace.quiet import aside, harmless

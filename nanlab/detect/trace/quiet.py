@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
 from nanlab.detect.state import screen
+from nanlab.detect.state.training import parameters
 
 PLAIN = {Tensor, nn.Parameter}
 
@@ -49,6 +50,6 @@ def aside() -> Iterator[None]:
 def harmless(optimizer: object, gradient_norm: float) -> bool:
     """Whether the step that `optimizer` is about to make can be left unwatched: an update rule and a gradient that
     cannot overflow together, and plain parameters of 32 bits or more."""
-    params = screen.parameters(optimizer)
+    params = parameters(optimizer)
     plain = all(type(p) in PLAIN for p in params)
     return plain and not screen.can_spoil(optimizer, gradient_norm) and not screen.narrow(params)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from nanlab.detect.state.sources import Sources
+from nanlab.detect.state.training import TrainingState
 from nanlab.detect.state.values import Counts
 from nanlab.detect.trace.attach import attach
 from nanlab.detect.trace.calls import Calls
@@ -42,7 +42,7 @@ class Tracer:
                  operations: bool = True) -> None:  # fmt: skip
         self.operations = operations
         self.paths = ModulePaths(model)
-        self.sources = Sources(model, optimizer, batch)
+        self.sources = TrainingState(model, optimizer, batch)
         self.tags = Tags()
         self.number = 0  # operations seen
         self.first_differentiable: int | None = None  # the first of the graph that grows; reset by who counts steps
