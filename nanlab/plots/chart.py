@@ -12,8 +12,9 @@ from nanlab.plots.show import Figure
 
 @dataclass(frozen=True)
 class Series:
-    """A curve. `x` counts 0, 1, 2, … where it is left out. A value that is not finite is marked at the upper edge
-    (-inf at the lower one), never left out. With `line=False` only the points are drawn."""
+    """A curve. `x` counts 0, 1, 2, … where it is left out. A value that is not finite breaks the line and is marked:
+    nan and inf in strips of their own above the axes, -inf at the lower edge. With `line=False` only the points are
+    drawn."""
 
     name: str
     y: Sequence[float]

@@ -1,6 +1,7 @@
 """Curves and bars in pixels. What an axis can't show is marked at its edge: nothing is left out without a word."""
 
 import math
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from nanlab.plots import look
@@ -10,52 +11,43 @@ if TYPE_CHECKING:
     from nanlab.plots.chart import Bars, Chart, Series
     from nanlab.plots.layout import Frame
 
+_ASIDE = 9  # pixels between the marks of two runs that fail at the same place
 _MANY = 40  # points; more than these are drawn as a bare line
 
 
 def draw_series(picture: Picture, frame: "Frame", chart: "Chart") -> None:
-    """Add every curve of `chart` to `picture`."""
+    """Add every curve of `chart` to `picture`. A line ends where a value can't be drawn and begins anew after it."""
+    failing = [series for series in chart.series if any(not math.isfinite(y) for _, y in series.points)]
     for place, series in enumerate(chart.series):
-        _curve(picture, frame, series, place)
+        aside = (failing.index(series) - (len(failing) - 1) / 2) * _ASIDE if series in failing else 0.0
+        _curve(picture, frame, series, place, aside)
 
 
-def _curve(picture: Picture, frame: "Frame", series: "Series", place: int) -> None:
+def _curve(picture: Picture, frame: "Frame", series: "Series", place: int, aside: float) -> None:
     colour, shape = look.SERIES[place % 6], look.POINTS[place % 6]
-    many = len(series.points) > _MANY
-    run: list[tuple[int, int]] = []
+    bare = series.line and len(series.points) > _MANY
     spots: list[Point] = []
-    previous = None
-    for x, y in series.points:
-        if frame.x(x) is None:
+    for shown, points in groupby(series.points, lambda point: frame.y_axis.shows(point[1])):
+        seen = [(x, y) for x, y in points if frame.x(x) is not None]
+        if not shown:
+            spots += [_outside(frame, x, y, colour, aside) for x, y in seen]
             continue
-        if math.isfinite(y) and frame.y_axis.shows(y):
-            run.append((frame.x(x), frame.y(y)))
-            spots += [] if many and series.line else [Point(*run[-1], shape, colour)]
-        else:
-            spot = _outside(frame, x, y, colour)
-            if run and series.line and previous is not None:
-                picture.add(Path((run[-1], (spot.x, spot.y)), look.DANGER, 1.5, (2, 3)))
-            _line(picture, run, colour, place, series.line)
-            run = []
-            spots.append(spot)
-        previous = x
-    _line(picture, run, colour, place, series.line)
+        run = [(frame.x(x), frame.y(y)) for x, y in seen]
+        if series.line and len(run) > 1:
+            picture.add(Path(tuple(run), colour, 2.0, look.DASHES[place % 6]))
+        spots += [Point(*at, shape, colour) for at in run] if not bare or len(run) == 1 else []
     picture.add(*spots)
 
 
-def _line(picture: Picture, run: list[tuple[int, int]], colour: str, place: int, wanted: bool) -> None:
-    if wanted and len(run) > 1:
-        picture.add(Path(tuple(run), colour, 2.0, look.DASHES[place % 6]))
-
-
-def _outside(frame: "Frame", x: float, y: float, colour: str) -> Point:
-    """The mark for a value that the vertical axis can't show."""
+def _outside(frame: "Frame", x: float, y: float, colour: str, aside: float) -> Point:
+    """The mark for a value that the vertical axis can't show; runs that fail at one place stand side by side."""
+    at = frame.x(x)
     if math.isnan(y):
-        return Point(frame.x(x), frame.gutter, "cross", look.DANGER, 5)
+        return Point(at + aside, frame.strips["nan"], "cross", colour, 5)
     if y == math.inf:
-        return Point(frame.x(x), frame.gutter, "triangle", look.DANGER, 5)
+        return Point(at + aside, frame.strips["inf"], "triangle", colour, 5)
     low = y == -math.inf or frame.y_axis.part(y) in (None, 0.0)
-    return Point(frame.x(x), frame.bottom if low else frame.top, "down" if low else "triangle", colour, 5)
+    return Point(at, frame.bottom if low else frame.top, "down" if low else "triangle", colour, 5)
 
 
 def draw_bars(picture: Picture, frame: "Frame", chart: "Chart") -> None:
@@ -64,19 +56,20 @@ def draw_bars(picture: Picture, frame: "Frame", chart: "Chart") -> None:
         colour = look.SERIES[(len(chart.series) + place) % 6]
         for left, right, height in _boxes(frame, bars, place, len(chart.bars)):
             if not math.isfinite(height):
-                shape = "cross" if math.isnan(height) else "triangle"
-                picture.add(Point((left + right) // 2, frame.gutter or frame.top, shape, look.DANGER, 5))
+                shape, name = ("cross", "nan") if math.isnan(height) else ("triangle", "inf")
+                picture.add(Point((left + right) // 2, frame.strips.get(name, frame.top), shape, colour, 5))
                 continue
-            top = frame.bottom if frame.y(height) is None else frame.y(height)
+            top = frame.bottom if frame.y(height) is None else round(frame.y(height))
             opacity = 0.45 if len(chart.bars) > 1 else 0.7
             hatch = (len(chart.series) + place) % 2 == 1
             picture.add(Rect(left, top, max(1, right - left), frame.bottom - top, colour, colour, opacity, hatch))
 
 
 def _boxes(frame: "Frame", bars: "Bars", place: int, groups: int) -> list[tuple[int, int, float]]:
+    """Left and right edge of each bar, in whole pixels, and its height."""
     if bars.edges is not None:
-        edges = [frame.x(edge) for edge in bars.edges]
+        edges = [round(frame.x(edge)) for edge in bars.edges]
         return list(zip(edges[:-1], edges[1:], bars.heights, strict=True))
     width = 0.7 / groups
     lefts = [n - 0.35 + place * width for n in range(len(bars.heights))]
-    return [(frame.x(at), frame.x(at + width), h) for at, h in zip(lefts, bars.heights, strict=True)]
+    return [(round(frame.x(at)), round(frame.x(at + width)), h) for at, h in zip(lefts, bars.heights, strict=True)]

@@ -1,4 +1,4 @@
-"""Where everything of a chart lies: from values to whole pixels."""
+"""Where everything of a chart lies: from values to pixels. Curves lie on tenths of pixels, or they look kinked."""
 
 import math
 from dataclasses import dataclass
@@ -11,12 +11,13 @@ from nanlab.plots.shapes import Path, Picture, Point, Rect, Text
 from nanlab.plots.words import alternative
 
 _LEFT, _RIGHT, _BOTTOM = 66, 18, 48
-_GUTTER = 24  # the strip above the axes in which inf and nan stand
+_STRIP = 20  # the height of the strips above the axes in which inf and nan stand, one for each
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The plotting area in pixels and the axes across it. `gutter` is where inf and nan stand, None without any."""
+    """The plotting area in pixels and the axes across it. `strips` says how high "inf" and "nan" stand, where there are
+    any."""
 
     left: int
     top: int
@@ -24,15 +25,15 @@ class Frame:
     bottom: int
     x_axis: Axis
     y_axis: Axis
-    gutter: int | None
+    strips: dict[str, int]
 
-    def x(self, value: float) -> int | None:
+    def x(self, value: float) -> float | None:
         part = self.x_axis.part(value)
-        return None if part is None else round(self.left + part * (self.right - self.left))
+        return None if part is None else round(self.left + part * (self.right - self.left), 1)
 
-    def y(self, value: float) -> int | None:
+    def y(self, value: float) -> float | None:
         part = self.y_axis.part(value)
-        return None if part is None else round(self.bottom - part * (self.bottom - self.top))
+        return None if part is None else round(self.bottom - part * (self.bottom - self.top), 1)
 
 
 def place(chart: Chart) -> Picture:
@@ -58,12 +59,11 @@ def place(chart: Chart) -> Picture:
 
 def _frame(chart: Chart, top: int) -> Frame:
     values = [y for series in chart.series for _, y in series.points] + [h for b in chart.bars for h in b.heights]
-    above = any(math.isnan(v) or v == math.inf for v in values)
-    gutter = top + _GUTTER - 8 if above else None
-    if above:
-        top += _GUTTER
+    there = [name for name, held in (("nan", any(map(math.isnan, values))), ("inf", math.inf in values)) if held]
+    strips = {name: top + _STRIP * row + _STRIP // 2 - 1 for row, name in enumerate(there)}
+    top += _STRIP * len(strips)
     right, bottom = chart.width - _RIGHT, chart.height - _BOTTOM
-    return Frame(_LEFT, top, right, bottom, _x_axis(chart), _y_axis(chart, values), gutter)
+    return Frame(_LEFT, top, right, bottom, _x_axis(chart), _y_axis(chart, values), strips)
 
 
 def _x_axis(chart: Chart) -> Axis:
@@ -109,11 +109,11 @@ def _axes(picture: Picture, frame: Frame, chart: Chart) -> None:
     for part, label in frame.y_axis.ticks(7):
         y = round(frame.bottom - part * (frame.bottom - frame.top))
         picture.add(Path(((frame.left, y), (frame.right, y)), look.GRID))
-        if frame.gutter is None or y - frame.top > 10:  # else it would touch the gutter's own label
+        if not frame.strips or y - frame.top > 10:  # else it would touch a strip's own label
             picture.add(Text(frame.left - 8, y + 4, label, look.TICK_SIZE, "end", look.QUIET))
-    if frame.gutter is not None:
-        picture.add(Rect(frame.left, frame.top - _GUTTER, width, _GUTTER - 2, look.DANGER_WASH))
-        picture.add(Text(frame.left - 8, frame.gutter + 3, "inf, nan", look.TICK_SIZE, "end", look.DANGER_TEXT))
+    for name, y in frame.strips.items():
+        picture.add(Rect(frame.left, y - _STRIP // 2 + 1, width, _STRIP - 2, look.DANGER_WASH))
+        picture.add(Text(frame.left - 8, y + 4, name, look.TICK_SIZE, "end", look.DANGER_TEXT))
     for x, label in _x_ticks(frame, chart):
         picture.add(Path(((x, frame.bottom), (x, frame.bottom + 5)), look.INK))
         picture.add(Text(x, frame.bottom + 18, label, look.TICK_SIZE, "middle", look.QUIET))
@@ -146,22 +146,22 @@ def _limit(picture: Picture, frame: Frame, limit: Limit) -> None:
 
 
 def _mark(picture: Picture, frame: Frame, mark: Mark, row: int) -> None:
-    x, top = frame.x(mark.x), frame.top - (_GUTTER if frame.gutter else 0)
+    x, top = frame.x(mark.x), frame.top - _STRIP * len(frame.strips)
     picture.add(Path(((x, top), (x, frame.bottom)), look.DANGER, 1.5, (3, 3)))
     left_of_line = x > (frame.left + frame.right) // 2
-    y = frame.bottom - 12 - 18 * row if frame.gutter else frame.top + 34 + 18 * row
+    y = frame.bottom - 12 - 18 * row if frame.strips else frame.top + 34 + 18 * row
     text_x, anchor = (x - 8, "end") if left_of_line else (x + 8, "start")
     picture.add(Text(text_x, y, mark.label, look.TICK_SIZE, anchor, look.DANGER_TEXT, bold=True, halo=True))
 
 
 def _band(picture: Picture, frame: Frame, band: Band) -> None:
-    x0, x1 = (max(frame.left, min(frame.right, _edge(frame, v))) for v in (band.low, band.high))
+    x0, x1 = (round(max(frame.left, min(frame.right, _edge(frame, v)))) for v in (band.low, band.high))
     ground, ink = look.FILLS[band.tone]
     picture.add(Rect(x0, frame.top, x1 - x0, frame.bottom - frame.top, ground))
     picture.add(Text((x0 + x1) // 2, frame.top + 16, band.label, look.TICK_SIZE, "middle", ink, halo=True))
 
 
-def _edge(frame: Frame, value: float) -> int:
+def _edge(frame: Frame, value: float) -> float:
     if value == -math.inf or (frame.x_axis.log and value <= 0):
         return frame.left
     return frame.right if value == math.inf else frame.x(value)

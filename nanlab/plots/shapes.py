@@ -1,4 +1,4 @@
-"""The few shapes from which a picture is made, in whole pixels from the upper left corner.
+"""The few shapes from which a picture is made, in pixels from the upper left corner.
 
 A description (`Chart`, `Grid`) becomes one `Picture`; `svg` and `png` draw the same picture, so that the live figure of
 a lab and the stored one are the same to the eye.
@@ -25,7 +25,7 @@ class Rect:
 class Path:
     """A line through `points`; a closed one is filled with nothing."""
 
-    points: tuple[tuple[int, int], ...]
+    points: tuple[tuple[float, float], ...]
     colour: str
     width: float = 1.0
     dash: tuple[int, ...] = ()
@@ -35,8 +35,8 @@ class Path:
 class Point:
     """A small mark: "circle", "square", "diamond", "triangle" (up), "down", or "cross"."""
 
-    x: int
-    y: int
+    x: float
+    y: float
     shape: str
     colour: str
     size: int = 4
@@ -46,8 +46,8 @@ class Point:
 class Text:
     """One line of text; `y` is its base line. `halo` keeps it readable where it crosses lines."""
 
-    x: int
-    y: int
+    x: float
+    y: float
     text: str
     size: int = 12
     anchor: str = "start"  # or "middle", "end"

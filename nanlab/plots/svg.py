@@ -1,6 +1,6 @@
 """A picture as an SVG string: the fast way, for labs (27 ms from key press to pixels where matplotlib takes 125).
 
-Whole pixels, no ids, no dependency: the same picture gives the same string everywhere.
+Tenths of pixels at most, no ids, no dependency.
 """
 
 from html import escape
@@ -50,7 +50,7 @@ def hatch_lines(shape: Rect, gap: int = 6) -> list[tuple[tuple[int, int], tuple[
 
 
 def _path(shape: Path) -> str:
-    points = " ".join(f"{x},{y}" for x, y in shape.points)
+    points = " ".join(f"{x:g},{y:g}" for x, y in shape.points)
     dash = f' stroke-dasharray="{" ".join(map(str, shape.dash))}"' if shape.dash else ""
     return (
         f'<polyline points="{points}" fill="none" stroke="{shape.colour}" stroke-width="{shape.width:g}"'
@@ -61,19 +61,18 @@ def _path(shape: Path) -> str:
 def _point(shape: Point) -> str:
     x, y, s, colour = shape.x, shape.y, shape.size, shape.colour
     if shape.shape == "circle":
-        return f'<circle cx="{x}" cy="{y}" r="{s}" fill="{colour}"/>'
+        return f'<circle cx="{x:g}" cy="{y:g}" r="{s}" fill="{colour}"/>'
     if shape.shape == "cross":
-        return (
-            f'<path d="M{x - s} {y - s}L{x + s} {y + s}M{x - s} {y + s}L{x + s} {y - s}" stroke="{colour}" '
-            f'stroke-width="2.5" fill="none"/>'
-        )
+        strokes = f"M{x - s:g} {y - s:g}l{2 * s} {2 * s}M{x - s:g} {y + s:g}l{2 * s} {-2 * s}"
+        return f'<path d="{strokes}" stroke="{colour}" stroke-width="2.5" fill="none"/>'
     corners = {
-        "square": f"{x - s},{y - s} {x + s},{y - s} {x + s},{y + s} {x - s},{y + s}",
-        "diamond": f"{x},{y - s - 1} {x + s + 1},{y} {x},{y + s + 1} {x - s - 1},{y}",
-        "triangle": f"{x},{y - s - 1} {x + s + 1},{y + s} {x - s - 1},{y + s}",
-        "down": f"{x},{y + s + 1} {x + s + 1},{y - s} {x - s - 1},{y - s}",
+        "square": ((-s, -s), (s, -s), (s, s), (-s, s)),
+        "diamond": ((0, -s - 1), (s + 1, 0), (0, s + 1), (-s - 1, 0)),
+        "triangle": ((0, -s - 1), (s + 1, s), (-s - 1, s)),
+        "down": ((0, s + 1), (s + 1, -s), (-s - 1, -s)),
     }
-    return f'<polygon points="{corners[shape.shape]}" fill="{colour}"/>'
+    points = " ".join(f"{x + dx:g},{y + dy:g}" for dx, dy in corners[shape.shape])
+    return f'<polygon points="{points}" fill="{colour}"/>'
 
 
 def _text(shape: Text) -> str:
@@ -81,9 +80,9 @@ def _text(shape: Text) -> str:
     style += ' font-weight="600"' if shape.bold else ""
     style += f' font-family="{_MONO}"' if shape.mono else ""
     style += f' stroke="{GROUND}" stroke-width="4" paint-order="stroke" stroke-linejoin="round"' if shape.halo else ""
-    style += f' transform="rotate(-90 {shape.x} {shape.y})"' if shape.upright else ""
+    style += f' transform="rotate(-90 {shape.x:g} {shape.y:g})"' if shape.upright else ""
     return (
-        f'<text x="{shape.x}" y="{shape.y}" font-size="{shape.size}" fill="{shape.colour}"{style}>'
+        f'<text x="{shape.x:g}" y="{shape.y:g}" font-size="{shape.size}" fill="{shape.colour}"{style}>'
         f"{escape(shape.text)}</text>"
     )
 

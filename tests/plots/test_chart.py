@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from nanlab.plots import Band, Bars, Cell, Chart, Grid, Limit, Mark, Series, compare_runs, format_limit
-from nanlab.plots.look import DANGER
 
+BLUE = "#0072b2"  # the first curve
 NAN, INF = math.nan, math.inf
 CHARTS = {
     "explosion": Chart(
@@ -49,11 +49,11 @@ def test_the_svg_is_well_formed_named_and_on_white_ground(chart):
     assert root[0].get("fill") == "#ffffff"
 
 
-def test_every_coordinate_of_the_svg_is_a_whole_pixel(chart):
+def test_every_coordinate_of_the_svg_is_a_number_of_tenths_of_pixels(chart):
     shapes = ET.fromstring(chart.svg())[1:]
     places = [shape.get(name) for shape in shapes for name in ("x", "y", "cx", "cy", "points", "d") if shape.get(name)]
     assert places
-    assert not [place for place in places if re.search(r"\d\.\d|nan|inf", place)]
+    assert not [place for place in places if re.search(r"\.\d\d|nan|inf|e", place)]
 
 
 def test_the_same_chart_gives_the_same_svg_and_png(chart):
@@ -78,16 +78,32 @@ def points(chart, colour):
 
 def test_inf_and_nan_are_marked_above_the_axes_and_not_left_out():
     chart = CHARTS["explosion"]
-    assert sorted(p.shape for p in points(chart, DANGER)) == ["cross", "triangle"]
-    assert all(p.y < 100 for p in points(chart, DANGER))
+    marks = [p for p in chart.picture().shapes if type(p).__name__ == "Point"]
+    cross, triangle = (next(p for p in marks if p.shape == shape) for shape in ("cross", "triangle"))
+    drawn = [p for p in points(chart, BLUE) if p.shape == "circle" and p.x > 60]  # the first is the legend's
+    assert cross.y < triangle.y < min(p.y for p in drawn)
+    assert (triangle.colour, cross.colour) == (BLUE, "#009e73")
+
+
+def test_no_line_leads_to_what_is_not_finite():
+    for chart in (CHARTS["explosion"], CHARTS["linear with -inf"]):
+        for line in (s for s in chart.picture().shapes if type(s).__name__ == "Path" and s.colour == BLUE):
+            marks = {(p.x, p.y) for p in points(chart, BLUE) if p.shape in ("cross", "triangle", "down")}
+            assert not marks & set(line.points)
+
+
+def test_runs_that_fail_at_one_step_are_told_apart():
+    chart = compare_runs({"one": [1.0, NAN], "two": [2.0, NAN], "calm": [3.0, 3.0]}, "Two of three")
+    crosses = [p for p in chart.picture().shapes if getattr(p, "shape", "") == "cross"]
+    assert len({p.x for p in crosses}) == len({p.colour for p in crosses}) == 2
 
 
 def test_minus_inf_is_marked_at_the_lower_edge():
-    assert any(p.shape == "down" for p in points(CHARTS["linear with -inf"], "#0072b2"))
+    assert any(p.shape == "down" for p in points(CHARTS["linear with -inf"], BLUE))
 
 
 def test_a_value_beyond_the_view_is_marked_at_its_edge():
-    assert [p.shape for p in points(CHARTS["beyond its range"], "#0072b2")] == ["circle", "triangle"]
+    assert [p.shape for p in points(CHARTS["beyond its range"], BLUE)] == ["circle", "triangle"]
 
 
 def test_a_limit_out_of_view_is_named_all_the_same():
