@@ -192,3 +192,20 @@ def test_an_answer_in_sight_of_its_question_is_an_error(lesson):
 def test_text_right_under_a_question_is_noted(lesson):
     path = lesson(v4.new_code_cell("nanlab.predict('02.third_loss')", id="imports", execution_count=1))
     assert any("text stands right under the question" in str(finding) for finding in lint(path))
+
+
+def test_a_lesson_longer_than_it_promises_is_noted_and_an_appendix_does_not_count(lesson):
+    long = page_of_words(30 * 200)
+    path = lesson(v4.new_markdown_cell(long, id="what"))
+    assert any("takes 3" in str(finding) and "promises 30" in str(finding) for finding in lint(path))
+    path = lesson(v4.new_markdown_cell(f"## Appendix: more\n{long}", id="what"))
+    assert not any("promises" in str(finding) for finding in lint(path))
+
+
+def page_of_words(count: int) -> str:
+    return " ".join(["word"] * count)
+
+
+def test_a_lesson_that_is_not_there_is_not_named(lesson):
+    path = lesson(v4.new_markdown_cell(f"See lesson 02 and lesson 13. {PROSE}", id="what"))
+    assert [f.text for f in lint(path) if "names lesson" in f.text] == ["names lesson 13, which is not there"]
