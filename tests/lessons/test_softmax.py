@@ -1,3 +1,5 @@
+"""Lesson 05: the softmax that overflows, its fixes, one softmax step by step, the lab and the pictures."""
+
 import math
 
 import pytest
@@ -5,6 +7,8 @@ import torch
 
 from nanlab import suspects
 from nanlab.lessons import softmax
+from nanlab.lessons.softmax import SoftmaxLab, pictures
+from nanlab.lessons.softmax.lab import LOGITS
 
 cures = [fix for fix in softmax.FIXES if fix.cures]
 by_name = {fix.name: fix for fix in softmax.FIXES}
@@ -90,3 +94,63 @@ def test_every_form_agrees_with_the_fused_one_on_small_logits(form):
 def test_each_fix_changes_one_knob_and_each_suspect_is_in_the_table():
     assert all(len(fix.knobs) == 1 for fix in softmax.FIXES)
     assert [suspects.get(name).name for name in softmax.SUSPECTS] == list(softmax.SUSPECTS)
+
+
+def test_the_lab_opens_on_the_overflow():
+    lab = SoftmaxLab()
+    assert lab.settings() == "scale=100, float32, naive"
+    assert lab.summary(lab.result) == "sum inf from position 5 · 1 nan, 7 zeros among 8 probabilities"
+    assert "more than 88.72" in lab.sentence(lab.result)
+
+
+@pytest.mark.parametrize("form", ["shifted", "online"])
+def test_both_safe_forms_agree_with_the_fused_softmax(form):
+    lab = SoftmaxLab(form=form, scale=10.0)
+    wanted = (torch.tensor(LOGITS, dtype=torch.float64) * 10).softmax(0).tolist()
+    assert lab.result.probabilities == pytest.approx(wanted, rel=1e-5)
+
+
+def test_the_online_table_shows_the_maximum_rising_and_the_sum_scaled_down():
+    lab = SoftmaxLab(form="online", scale=10.0)
+    rows = lab.table(lab.result)[1]
+    assert [row[2] for row in rows] == ["2", "2", "6", "6", "10", "10", "10", "10"]
+    assert [n for n, p in enumerate(lab.result.passes, 1) if p.rescale != 1] == [1, 3, 5]
+
+
+def test_a_probability_that_vanished_is_told():
+    lab = SoftmaxLab(form="shifted", scale=200.0)
+    assert "a logarithm of them is -inf" in lab.sentence(lab.result)
+    assert sum(p == 0 for p in lab.result.probabilities) > 0
+
+
+def test_in_fp16_the_sum_can_overflow_though_each_exponential_fits():
+    lab = SoftmaxLab(dtype="float16", scale=11.05)
+    assert all(math.isfinite(p.power) for p in lab.result.passes)
+    assert "their sum does not" in lab.sentence(lab.result)
+
+
+def test_bf16_has_the_range_of_fp32():
+    assert SoftmaxLab(dtype="bfloat16", scale=88.0).result.first_bad is None
+    assert SoftmaxLab(dtype="bfloat16", scale=100.0).result.first_bad == 5
+
+
+def test_naive_and_safe_forms_say_what_they_did():
+    phrases = {"naive": "No logit is above", "shifted": "between 1 and 8", "online": "One pass is enough"}
+    for form, said in phrases.items():
+        lab = SoftmaxLab(form=form, scale=3.0)
+        assert said in lab.sentence(lab.result)
+
+
+def test_weights_grow_until_the_box_is_full():
+    words = pictures.weights((0, 1, 88, 89)).words().splitlines()
+    assert words[2].split() == ["weight", "1", "2.7", "1.7e+38", "inf"]
+
+
+def test_points_that_are_too_large_leave_nan_shares():
+    assert pictures.shares((103, 101, 102)).words().splitlines()[-1].split() == ["share", "nan", "nan", "nan"]
+
+
+def test_counting_from_the_top_gives_the_shares_of_the_small_points():
+    small, large = pictures.shares((3, 1, 2)), pictures.shares((103, 101, 102), from_the_top=True)
+    assert small.words().splitlines()[-1] == large.words().splitlines()[-1]
+    assert "below the best 0  -2  -1" in large.words()

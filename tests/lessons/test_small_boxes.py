@@ -1,12 +1,17 @@
+"""Lesson 04: overflow and underflow in half precision, their fixes, the lab and the boxes."""
+
 import math
 
 import pytest
 import torch
 
 from nanlab import suspects
+from nanlab.formats import BF16, FP16
 from nanlab.lessons import small_boxes
 from nanlab.lessons.small_boxes import failure
 from nanlab.lessons.small_boxes.gradients import activation_gradients
+from nanlab.lessons.small_boxes.lab import HalfLab, spread
+from nanlab.lessons.small_boxes.pictures import boxes, plain
 
 cures = pytest.mark.parametrize("fix", [f for f in small_boxes.FIXES if f.cures], ids=lambda f: f.name)
 wrong = pytest.mark.parametrize("fix", [f for f in small_boxes.FIXES if not f.cures], ids=lambda f: f.name)
@@ -119,3 +124,69 @@ def test_every_fix_changes_one_knob():
 
 def test_the_suspects_it_names_are_in_the_table():
     assert [suspects.get(name).name for name in small_boxes.SUSPECTS] == list(small_boxes.SUSPECTS)
+
+
+@pytest.mark.parametrize("scale", [1.0, 8.0, 1024.0, 2.0**30])
+@pytest.mark.parametrize(("fmt", "dtype"), [(FP16, torch.float16), (BF16, torch.bfloat16)], ids=["fp16", "bf16"])
+def test_the_shares_are_those_of_a_real_conversion(fmt, dtype, scale):
+    gradients = activation_gradients(200)
+    kept = (gradients[gradients != 0] * scale).to(dtype)
+    result = spread(gradients, fmt, scale)
+    assert result.lost == (kept == 0).double().mean().item()
+    assert result.over == kept.isinf().double().mean().item()
+
+
+def test_the_bars_hold_every_gradient():
+    assert sum(HalfLab(steps=0).result.heights) == pytest.approx(100)
+
+
+def test_a_larger_scale_saves_more():
+    lab = HalfLab()
+    before = lab.result.lost
+    lab.set(scale=8)
+    assert 0 < lab.result.lost < before / 3
+
+
+def test_the_summary_has_two_digits():
+    lab = HalfLab()
+    assert lab.summary(lab.result) == "lost below 29 %, above 0 %"
+
+
+def test_the_sentence_says_what_a_scaler_would_do_with_an_overflow():
+    lab = HalfLab(scale=2.0**30)
+    assert "halves the scale" in lab.sentence(lab.result)
+
+
+def test_e4m3_has_no_infinity_and_says_nan():
+    lab = HalfLab(dtype="float8_e4m3fn", scale=2.0**30)
+    assert "become nan" in lab.sentence(lab.result)
+    assert "nan" in lab.chart(lab.result).words()
+
+
+def test_every_button_can_be_run():
+    lab = HalfLab()
+    start = dict(lab.values)
+    for button in lab.buttons:
+        lab.set(**{**start, **button.sets})
+
+
+def test_a_number_past_the_small_box_is_marked():
+    cells = boxes(65504, then_add=16).rows[1]
+    assert (cells[-1].text, cells[-1].tone) == ("inf", "bad")
+
+
+def test_a_number_that_fits_is_not_marked():
+    assert [row[-1].tone for row in boxes(65504, then_add=15).rows[1:]] == ["plain"] * 3
+
+
+def test_what_becomes_nothing_is_marked():
+    cells = boxes(1e-8).rows
+    assert [row[-1].tone for row in cells[1:]] == ["bad", "plain", "plain"]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(65520.0, "65,520"), (1e-8, "0.00000001"), (0.1, "0.1"), (float("inf"), "inf"), (0.0, "0"), (3e38, "3e+38")],
+)
+def test_numbers_are_written_as_a_person_writes_them(number, text):
+    assert plain(number) == text

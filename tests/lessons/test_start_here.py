@@ -1,4 +1,4 @@
-"""The start page suggests a track and draws the map; what it stores is the same for everybody."""
+"""The start page: the suggestion of a track, and the map with progress."""
 
 import itertools
 import json
