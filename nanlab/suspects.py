@@ -25,7 +25,8 @@ PLAIN = {"plain_see": "What you see", "plain_is": "What it is", "plain_do": "Wha
 @dataclass(frozen=True)
 class Suspect:
     """One row of the table. All fields are plain sentences, except `name` (the slug that reports and logs use),
-    `lesson` (the topic of the lesson that teaches it, as in the notebooks' file names) and `kind`: ``"fault"``, or
+    `lesson` (the topic of the lesson that teaches it, as in the notebooks' file names; empty where
+    none does yet) and `kind`: ``"fault"``, or
     ``"harmless"`` for what looks like a fault in a log and is none. `plain_see`, `plain_is` and `plain_do` say it in
     everyday words; `first_move` is what to do first with a dead run."""
 
@@ -41,8 +42,13 @@ class Suspect:
     fix: str
     wrong_fix: str
     hides: str
-    lesson: str
     sources: tuple[str, ...]
+    lesson: str = ""
+
+    def said(self) -> dict[str, str]:
+        """What the table says of it: heading -> sentence, without the title; no lesson where none teaches it yet."""
+        fields = {heading: getattr(self, field) for field, heading in COLUMNS.items() if field != "title"}
+        return {heading: text for heading, text in fields.items() if text}
 
     def __str__(self) -> str:
         return str(SuspectTable((self,)))
@@ -64,7 +70,7 @@ class _Shown:
 
         source = files("nanlab").joinpath(self.template).read_text("utf-8")
         page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
-        return page.render(shown=self, columns=COLUMNS, plain=PLAIN)
+        return page.render(shown=self, plain=PLAIN)
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,9 +94,9 @@ class SuspectTable(_Shown):
         blocks = []
         for row in self.rows:
             lines = [f"{row.title}  [{row.name}]"]
-            for field, heading in list(COLUMNS.items())[1:]:
+            for heading, text in row.said().items():
                 lead = f"  {heading:<{label}}  "
-                lines.append(fill(getattr(row, field), 96, initial_indent=lead, subsequent_indent=" " * len(lead)))
+                lines.append(fill(text, 96, initial_indent=lead, subsequent_indent=" " * len(lead)))
             blocks.append("\n".join(lines))
         return "\n\n".join(blocks)
 
@@ -152,7 +158,7 @@ def table(*names: str) -> SuspectTable:
 def in_plain_words(topic: str) -> PlainTable:
     """The rows of the lesson on `topic` and of the lessons before it, in everyday words, the new ones first. A topic
     that has no row of its own shows the known ones."""
-    known = [row for row in SUSPECTS.values() if row.lesson < topic]
+    known = [row for row in SUSPECTS.values() if "" < row.lesson < topic]
     return PlainTable(for_lesson(topic).rows, tuple(sorted(known, key=lambda row: row.lesson, reverse=True)))
 
 

@@ -77,7 +77,7 @@ def _lesson(here: Path, root: Path, track: str, topic: course.Topic) -> str:
 
 
 def _map(here: Path, root: Path) -> str:
-    return _link(here, root, Path("notebooks") / f"{course.START}.ipynb", "The map of the course")
+    return _link(here, root, Path("notebooks") / f"{course.START.name}.ipynb", "The map of the course")
 
 
 def _link(here: Path, root: Path, target: Path, text: str) -> str:

@@ -1,38 +1,51 @@
-"""The map of the course: tracks, topics, minutes, where each notebook lies and what comes before and after it."""
+"""The map of the course: tracks, topics, minutes, where each notebook lies and what comes before and after it.
 
-from dataclasses import dataclass
+A topic is on it by being there: the folder ``nanlab/lessons/<topic>/`` with a ``lesson.toml``, which says the topic's
+number and title and holds its questions.
+"""
+
+import tomllib
+from dataclasses import dataclass, field
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 TRACKS = ("beginner", "developer", "researcher")
-START = "00_start_here"
-
 MINUTES = {"beginner": "10–15", "developer": "20–30", "researcher": "30–45"}
 
 
 @dataclass(frozen=True)
 class Topic:
-    """One lesson of the course, taught at three depths under the same file name."""
+    """One lesson of the course, taught at three depths under the same file name.
 
-    name: str  # the notebooks' file name without its ending, such as "05_softmax"
+    `about` says in a few plain words what fails in it; `questions` are the entries of its file, by name.
+    """
+
+    number: str
+    folder: str
     title: str
-    about: str  # what fails in it, in a few plain words
+    about: str
+    questions: dict[str, dict] = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The notebooks' file name without its ending, such as "05_softmax"."""
+        return f"{self.number}_{self.folder}"
+
+    @property
+    def prefix(self) -> str:
+        """What the ids of its questions begin with: "06", and "checkpoint_06" for the checkpoint after that lesson."""
+        return f"checkpoint_{self.number}" if self.folder.endswith("_checkpoint") else self.number
 
 
-TOPICS = (
-    Topic("01_two_markers", "Two markers", "inf and NaN, and how one becomes the other"),
-    Topic("02_loss_explosion", "The loss explosion", "a learning rate too high for unscaled inputs"),
-    Topic("03_padding_row", "The padding row", "0/0, and what anomaly detection sees"),
-    Topic("04_small_boxes", "Small boxes", "fp16 overflow at 65,504"),
-    Topic("05_softmax", "Softmax", "exp overflows, and log of what underflowed"),
-    Topic("06_recurrent", "Recurrent networks", "gradients that explode through time"),
-    Topic("06_recurrent_checkpoint", "Checkpoint: six dead runs", "the failures of lessons 01 to 06, without labels"),
-    Topic("07_hidden_gradients", "Hidden gradients", "a finite loss whose gradient is NaN"),
-    Topic("08_bad_batch", "The bad batch", "data, and denominators made from data"),
-    Topic("09_step_12001", "Step 12,001", "the whole investigation of a rare NaN"),
-    Topic("10_standing_guard", "Standing guard", "checks that stay on, and what they cost"),
-    Topic("11_read_the_log", "Read the log", "when only the text of a run is left"),
-    Topic("12_case_files", "Case files", "fresh cases to solve"),
-)
+def _topic(folder: Traversable) -> Topic:
+    entries = tomllib.loads((folder / "lesson.toml").read_text(encoding="utf-8"))
+    said = {key: entries.pop(key) for key in ("number", "title", "about")}
+    return Topic(folder=folder.name, questions=entries, **said)
+
+
+_FOLDERS = [folder for folder in (files("nanlab") / "lessons").iterdir() if (folder / "lesson.toml").is_file()]
+START, *TOPICS = sorted(map(_topic, _FOLDERS), key=lambda topic: topic.name)  # the start page has the number 00
 
 
 def topic(name: str) -> Topic:

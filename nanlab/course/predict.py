@@ -87,40 +87,9 @@ class Prediction:
         return data
 
 
-class Checkpoint:
-    """Several questions in a row, such as unlabelled failures that are to be told apart."""
-
-    def __init__(self, predictions: list[Prediction]):
-        self.predictions = predictions
-
-    @property
-    def widget(self):
-        """All questions, live. Needs ipywidgets."""
-        from nanlab.course.predict_view import stack
-
-        return stack(self.predictions)
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        questions = [p.question for p in self.predictions]
-        data = {"text/plain": "\n\n".join(map(plain, questions)), "text/html": "".join(map(html, questions))}
-        try:
-            data[_VIEW] = self.widget._repr_mimebundle_()[_VIEW]
-        except ImportError:
-            data["text/plain"] += "\nAnswering needs ipywidgets: pip install 'nanlab[course]'"
-        return data
-
-
 def predict(id: str) -> Prediction:
     """The question called `id`, such as "02.third_loss", not yet answered; KeyError, naming the others, for none."""
     return Prediction(questions.load(id))
-
-
-def checkpoint(name: str) -> Checkpoint:
-    """All questions of the checkpoint called `name`; KeyError where there is none."""
-    found = questions.in_file(f"checkpoint_{name}")
-    if not found:
-        raise KeyError(f"no checkpoint is called {name!r}")
-    return Checkpoint([Prediction(question) for question in found])
 
 
 def plain(question: Question) -> str:

@@ -55,13 +55,6 @@ def build(prediction: "Prediction"):
     return box
 
 
-def stack(predictions: list["Prediction"]):
-    """Several questions one under the other."""
-    import ipywidgets as w
-
-    return w.VBox([p.widget for p in predictions], layout=w.Layout(overflow="visible"))
-
-
 def _radio(w, prediction: "Prediction"):
     options = [option.text for option in prediction.question.options]
     return w.RadioButtons(options=options, value=None, layout=w.Layout(width="auto"))

@@ -1,19 +1,16 @@
 """The questions of the course, kept out of the notebooks so that the answer is not on the page.
 
-Each lesson's folder has a ``questions.toml``; a question is called by the lesson's number and its own name:
-"02.third_loss". How a file is written: ``load`` says what each entry must hold.
+Each stands in its lesson's ``lesson.toml`` and is called by the lesson's number and its own name: "02.third_loss". What
+an entry must hold: see `Question`.
 """
 
 import math
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from nanlab.course import START, TOPICS
+from nanlab.course import START, TOPICS, Topic
 
 _ASKED = re.compile(r"""predict\(\\?["']([\w.]+)\\?["']\)""")
 
@@ -65,26 +62,16 @@ class Question:
 def load(id: str) -> Question:
     """The question called `id`, such as "02.third_loss"; KeyError, naming those there are, for any other."""
     prefix = id.partition(".")[0]
-    found = {question.id: question for question in in_file(prefix)}
+    found = {question.id: question for topic in (START, *TOPICS) if topic.prefix == prefix for question in of(topic)}
     if id not in found:
         raise KeyError(f"no question is called {id!r}; {prefix!r} has: {', '.join(found) or 'none'}")
     return found[id]
 
 
-def names() -> list[str]:
-    """The prefixes of all question files, in order."""
-    return sorted(_files())
-
-
 @cache
-def in_file(prefix: str) -> tuple[Question, ...]:
-    """The questions of one file, checked: ValueError where the file breaks a rule, () where there is no file."""
-    file = _files().get(prefix)
-    if file is None:
-        return ()
-    data = tomllib.loads(file.read_text(encoding="utf-8"))
-    questions = tuple(_question(prefix, name, entry) for name, entry in data.items())
-    return questions
+def of(topic: Topic) -> tuple[Question, ...]:
+    """The questions of `topic`, checked: ValueError where its file breaks a rule."""
+    return tuple(_question(topic.prefix, name, entry) for name, entry in topic.questions.items())
 
 
 def asked_in(notebook: Path) -> list[str]:
@@ -92,22 +79,11 @@ def asked_in(notebook: Path) -> list[str]:
     return list(dict.fromkeys(_ASKED.findall(notebook.read_text(encoding="utf-8"))))
 
 
-def _files() -> dict[str, Traversable]:
-    """Prefix -> file: "02" for lesson 02, "checkpoint_06" for the checkpoint after lesson 06."""
-    names = [START, *(topic.name for topic in TOPICS)]
-    paths = {_prefix(name): files("nanlab") / "lessons" / name[3:] / "questions.toml" for name in names}
-    return {prefix: path for prefix, path in paths.items() if path.is_file()}
-
-
-def _prefix(name: str) -> str:
-    return f"checkpoint_{name[:2]}" if name.endswith("_checkpoint") else name[:2]
-
-
 def _question(prefix: str, name: str, entry: dict) -> Question:
     id = f"{prefix}.{name}"
-    options = tuple(Option(**option) for option in entry.pop("options", ()))
+    options = tuple(Option(**option) for option in entry.get("options", ()))
     try:
-        question = Question(id=id, options=options, **entry)
+        question = Question(**{**entry, "id": id, "options": options})
     except TypeError as wrong:
         raise ValueError(f"question {id}: {wrong}") from None
     for broken, rule in _RULES:

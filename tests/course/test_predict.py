@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from nanlab import predict
-from nanlab.course import questions
-from nanlab.course.predict import UNANSWERED, Checkpoint, Prediction, html, plain
+from nanlab.course import TOPICS, questions
+from nanlab.course.predict import UNANSWERED, Prediction, html, plain
 from nanlab.course.progress import progress
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -41,7 +41,7 @@ def test_what_is_stored_does_not_change_with_what_was_answered():
     assert before["text/html"] == after["text/html"]
 
 
-@pytest.mark.parametrize("id", [question.id for prefix in questions.names() for question in questions.in_file(prefix)])
+@pytest.mark.parametrize("id", [question.id for topic in TOPICS for question in questions.of(topic)])
 def test_the_answer_is_not_on_the_page(id):
     question = questions.load(id)
     stored = plain(question) + html(question)
@@ -114,12 +114,6 @@ def test_the_live_view_commits_once_and_folds_the_reasons():
 def _last(box):
     row, answer = box.children[-2:]
     return row.children[0], answer
-
-
-def test_a_checkpoint_shows_its_questions_in_a_row():
-    data = Checkpoint([predict(ID), Prediction(number())])._repr_mimebundle_()
-    assert data["text/plain"].count(UNANSWERED) == 2
-    assert "How many?" in data["text/html"]
 
 
 def test_without_ipywidgets_the_question_can_still_be_read_and_answered(monkeypatch):

@@ -1,14 +1,13 @@
-"""No question lies unused: each is asked by a notebook. (Checkpoints are asked for as a whole.)"""
+"""No question lies unused: each is asked by a notebook."""
 
 from pathlib import Path
 
-from nanlab.course import questions
-from nanlab.course.questions import asked_in
+from nanlab.course import START, TOPICS, questions
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
 
 def test_every_question_is_asked_somewhere():
-    asked = {id for notebook in NOTEBOOKS.rglob("*.ipynb") for id in asked_in(notebook)}
-    written = {one.id for prefix in questions.names() if prefix[0].isdigit() for one in questions.in_file(prefix)}
+    asked = {id for notebook in NOTEBOOKS.rglob("*.ipynb") for id in questions.asked_in(notebook)}
+    written = {question.id for topic in (START, *TOPICS) for question in questions.of(topic)}
     assert written - asked == set()

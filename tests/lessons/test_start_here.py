@@ -19,7 +19,7 @@ def house(tmp_path, monkeypatch):
     monkeypatch.setenv("NANLAB_HOME", str(tmp_path / "home"))
     notebooks = tmp_path / "repo" / "notebooks"
     (notebooks / "beginner").mkdir(parents=True)
-    (notebooks / f"{course.START}.ipynb").write_text("{}")
+    (notebooks / f"{course.START.name}.ipynb").write_text("{}")
     source = ['predict("02.third_loss")', "predict('02.first_bad')", 'predict("02.third_loss")']
     cells = {"cells": [{"cell_type": "code", "source": [line]} for line in source]}
     (notebooks / "beginner" / "02_loss_explosion.ipynb").write_text(json.dumps(cells))

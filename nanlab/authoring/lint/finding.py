@@ -36,7 +36,7 @@ class Page:
     def __post_init__(self) -> None:
         room, track = self.path.resolve().parent.parts[-2:]
         self.kind = "other"
-        if self.path.stem == course.START:
+        if self.path.stem == course.START.name:
             self.kind = "start"
         elif track in course.TRACKS:
             self.kind = _KINDS.get(room, "other")

@@ -111,7 +111,7 @@ def course_map() -> CourseMap:
 
 def find_root(start: Path) -> Path | None:
     """The folder at or above `start` that holds the course's notebooks, or None."""
-    return next((f for f in [start, *start.parents] if (f / "notebooks" / f"{START}.ipynb").is_file()), None)
+    return next((f for f in [start, *start.parents] if (f / "notebooks" / f"{START.name}.ipynb").is_file()), None)
 
 
 def _live(root: Path | None, kept: Progress, track: str, topic: Topic) -> str:
