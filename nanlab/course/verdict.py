@@ -39,7 +39,8 @@ def fail(tried: str, came_back: str, hint: str, suspect: str | None = None) -> N
     lines = [f"tried:     {tried}", f"came back: {came_back}", f"hint:      {hint}"]
     if suspect:
         row = suspects.get(suspect)
-        lines.append(f"suspect:   {row.title} ({row.name}), lesson {row.lesson}")
+        where = f", lesson {row.lesson}" if row.lesson else ""
+        lines.append(f"suspect:   {row.title} ({row.name}){where}")
     raise CheckFailed("\n".join(["not yet", *lines]))
 
 
