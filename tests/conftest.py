@@ -11,6 +11,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 LIMIT = 120  # seconds for one test that names no limit of its own
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    about = "run the notebooks with so many seeds of results moved by one unit in the last place (ten after new numbers)"
+    parser.addoption("--shaken", type=int, default=1, metavar="SEEDS", help=about)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Settings of plugins that only the tests need; a learner who runs nbval has no such plugin."""

@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -16,13 +17,13 @@ from traitlets import default
 PROVISIONER = "nanlab-warm"
 
 
-def write_kernelspec(folder: Path) -> Path:
+def write_kernelspec(folder: Path, arguments: Sequence[str] = ()) -> Path:
     """Write a kernel python3, of this interpreter, below `folder`; with ``JUPYTER_PATH=folder`` Jupyter finds it.
 
-    It is a warm one where nanlab's entry point is installed, an ordinary one otherwise.
+    It is a warm one where nanlab's entry point is installed, an ordinary one otherwise, and is started with `arguments`.
     """
     spec = {
-        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", *arguments],
         "display_name": "Python 3 (ipykernel)",
         "language": "python",
     }

@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import torch
 
+from nanlab.authoring import shaken
 from nanlab.kernels.client import SHARED, WarmProcess
 from nanlab.kernels.manager import write_kernelspec
 
@@ -17,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CELL_LIMIT = 60  # seconds
 NOTEBOOK_LIMIT = 120  # seconds, for the whole of it and nbval's own start
 
-# The outputs must come out the same on other processors; these settings of libraries stand in for them.
+# The outputs must come out the same on other processors; these settings of libraries stand in for them, and so does a
+# setting shaken-SEED, in which results move by one unit in the last place.
 SETTINGS = {
     "as-is": {},
     "plain-cpu": {
@@ -31,10 +33,10 @@ SETTINGS = {
 
 
 class Nbval:
-    """Runs nbval under one CPU setting, all its kernels from one warm process."""
+    """Runs nbval under one CPU setting, all its kernels from one warm process and started with `arguments`."""
 
-    def __init__(self, settings: dict[str, str], folder: Path):
-        self.env = {**os.environ, **settings, "JUPYTER_PATH": str(write_kernelspec(folder))}
+    def __init__(self, settings: dict[str, str], folder: Path, arguments: Sequence[str] = ()):
+        self.env = {**os.environ, **settings, "JUPYTER_PATH": str(write_kernelspec(folder, arguments))}
         self.env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # nbval alone, and quickly
         self.warm = WarmProcess(self.env) if sys.platform == "linux" else None
         if self.warm:
@@ -75,6 +77,12 @@ def read_report(report: Path, notebooks: tuple[Path, ...]) -> dict[Path, list[st
     return complaints
 
 
+def _arguments(name: str) -> list[str]:
+    """What the kernels of the setting `name` are started with."""
+    kind, _, seed = name.partition("-")
+    return shaken.arguments(int(seed)) if kind == "shaken" else []
+
+
 @pytest.fixture(scope="session")
 def nbval(tmp_path_factory) -> Iterator:
     """Gives an `Nbval` for the name of a CPU setting; its warm process lives as long as the session."""
@@ -84,7 +92,7 @@ def nbval(tmp_path_factory) -> Iterator:
         if name == "avx2" and torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
             pytest.skip("this processor has no AVX2")
         if name not in made:
-            made[name] = Nbval(SETTINGS[name], tmp_path_factory.mktemp(name))
+            made[name] = Nbval(SETTINGS.get(name, {}), tmp_path_factory.mktemp(name), _arguments(name))
         return made[name]
 
     yield under

@@ -1,4 +1,4 @@
-"""Every stored output comes out again, under each CPU setting."""
+"""Every stored output comes out again, under each CPU setting and when results move by a unit in the last place."""
 
 from pathlib import Path
 
@@ -20,8 +20,13 @@ def _case(setting: str, path: Path):
     return pytest.param(setting, path, id=f"{setting}-{folder}/{path.stem}", marks=group)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "setting" in metafunc.fixturenames:
+        shaken = [f"shaken-{seed}" for seed in range(metafunc.config.getoption("shaken"))]
+        metafunc.parametrize(("setting", "path"), [_case(s, p) for s in (*SETTINGS, *shaken) for p in NOTEBOOKS])
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("setting", "path"), [_case(s, p) for s in SETTINGS for p in NOTEBOOKS])
 def test_a_notebook_gives_what_is_stored(setting: str, path: Path, nbval, request):
     """nbval's strict comparison: text, tables, drawings, error names and messages."""
     key = (setting, path.parent)
