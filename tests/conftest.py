@@ -12,7 +12,7 @@ LIMIT = 120  # seconds for one test that names no limit of its own
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    about = "run the notebooks with so many seeds of results moved by one unit in the last place (ten after new numbers)"
+    about = "run the notebooks with so many seeds of results moved in the last place (ten after new numbers)"
     parser.addoption("--shaken", type=int, default=1, metavar="SEEDS", help=about)
 
 

@@ -12,8 +12,8 @@ _COMPARED = ("text/plain", "text/html", "image/svg+xml")  # beside streams and e
 def edges(plain: NotebookNode, shaken: Sequence[NotebookNode]) -> list[str]:
     """What differs between the outputs of `plain` and those of `shaken`, other runs of the same notebook.
 
-    A sentence each: the cell, the number or line as `plain` has it and as the others have it, and how many of a number's
-    digits all runs share.
+    A sentence each: the cell, the number or line as `plain` has it and as the others have it, and to how many digits a
+    number rounds to the same in all of them.
     """
     found: dict[str, None] = {}  # a number that stands in a text and in its HTML is told once
     for cell, *others in zip(*(run.cells for run in (plain, *shaken)), strict=True):
@@ -37,7 +37,7 @@ def _texts(cell: NotebookNode) -> list[str]:
 
 
 def _differences(texts: Sequence[str]) -> Iterator[str]:
-    """The numbers in which `texts`, the plain one first, differ; the first line that does where it is not by numbers."""
+    """The numbers in which `texts`, the plain one first, differ; the first such line where words differ too."""
     if len(set(texts)) == 1:
         return
     parts = [_NUMBER.split(text) for text in texts]

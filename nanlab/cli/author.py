@@ -22,16 +22,17 @@ def command() -> None:
 
 @command.command()
 @_NOTEBOOKS
-@click.option("--limit", default=300.0, show_default=True, help="Seconds for one notebook.")
-def store(notebooks: tuple[Path, ...], limit: float) -> int:
-    """Run each notebook from top to bottom and store its outputs."""
+@click.option("--limit", default=300.0, show_default=True, help="Seconds for one run of a notebook.")
+@click.option("--shaken", "seeds", default=3, show_default=True, help="Runs with results moved in the last place.")
+def store(notebooks: tuple[Path, ...], limit: float, seeds: int) -> int:
+    """Run each notebook from top to bottom and store its outputs, unless another processor would print other ones."""
     from nanlab.authoring.store import StoreError
     from nanlab.authoring.store import store as run_and_store
 
     status = 0
     for path in notebooks:
         try:
-            changed = run_and_store(path, limit)
+            changed = run_and_store(path, limit, seeds)
             click.echo(f"{path}: {'stored' if changed else 'unchanged'}")
         except (StoreError, ValueError) as error:
             click.echo(str(error), err=True)

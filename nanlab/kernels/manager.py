@@ -20,7 +20,7 @@ PROVISIONER = "nanlab-warm"
 def write_kernelspec(folder: Path, arguments: Sequence[str] = ()) -> Path:
     """Write a kernel python3, of this interpreter, below `folder`; with ``JUPYTER_PATH=folder`` Jupyter finds it.
 
-    It is a warm one where nanlab's entry point is installed, an ordinary one otherwise, and is started with `arguments`.
+    It is started with `arguments`; a warm one where nanlab's entry point is installed, an ordinary one otherwise.
     """
     spec = {
         "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", *arguments],
