@@ -40,7 +40,7 @@ _FEW = 5  # libraries of functions, and sums in float32 that are rounded to 16 b
 
 _ENOUGH = 65_536  # elements: of a larger tensor only the first rows move, or it would take too long
 _FORMATS = {getattr(torch, f.torch_name): f for f in formats.FORMATS if f.bits >= 16}
-_BITS = {16: torch.int16, 32: torch.int32, 64: torch.int64}
+_SIGNED = {16: torch.int16, 32: torch.int32, 64: torch.int64}
 
 
 class Shaken(TorchDispatchMode):
@@ -67,14 +67,15 @@ class Shaken(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
         plan = _plan(func)
         share = _MANY if kwargs.get("alpha", 1) != 1 else plan.share  # a factor that may be fused into the sum
-        if share:
-            written = [args[i] if i < len(args) else kwargs.get(name) for i, name in plan.written]
-            tensors = {id(t): t for t in tree_leaves((result, written)) if _is_ours(t)}
-            for tensor in tensors.values():
-                move(tensor, self.seed, share)
+        if not share:
+            return func(*args, **kwargs)
+        written = [args[i] if i < len(args) else kwargs.get(name) for i, name in plan.written]
+        before = {id(t): _bits(t).copy() for t in _floats(written)}
+        result = func(*args, **kwargs)
+        for tensor in {id(t): t for t in _floats((result, written))}.values():
+            move(tensor, self.seed, share, before.get(id(tensor)))
         return result
 
 
@@ -94,20 +95,28 @@ def _plan(func) -> Plan:
     return Plan(_MANY if name in _OFTEN else _FEW if name in _SELDOM else 0, tuple(written))
 
 
-def _is_ours(value: object) -> bool:
-    return isinstance(value, Tensor) and value.dtype in _FORMATS and value.is_cpu and value.layout is torch.strided
+def _floats(tree: object) -> list[Tensor]:
+    """The tensors in `tree` that can be moved."""
+    tensors = [t for t in tree_leaves(tree) if isinstance(t, Tensor)]
+    return [t for t in tensors if t.dtype in _FORMATS and t.is_cpu and t.layout is torch.strided]
 
 
-def move(tensor: Tensor, seed: int, share: int = _MANY) -> None:
+def _bits(tensor: Tensor) -> numpy.ndarray:
+    """The bits of `tensor`, in its own memory, as unsigned integers; of a large one the first rows."""
+    fmt = _FORMATS[tensor.dtype]
+    bits = numpy.atleast_1d(tensor.data.view(_SIGNED[fmt.bits]).numpy().view(f"u{fmt.bits // 8}"))
+    return bits[: 1 + _ENOUGH * len(bits) // max(bits.size, 1)]
+
+
+def move(tensor: Tensor, seed: int, share: int = _MANY, before: numpy.ndarray | None = None) -> None:
     """Move the elements of `tensor`, of a format of 16 to 64 bits, in place by at most one unit in the last place; of
-    256 elements about `share` up and as many down.
+    256 elements about `share` up and as many down. What is as it was `before`, the bits, stays: an update by nothing.
 
     Shape, strides and version counter stay. NumPy does the work, so that no mode, counter or profiler of torch sees it.
     """
     fmt = _FORMATS[tensor.dtype]
-    kind = numpy.dtype(f"u{fmt.bits // 8}")
-    bits = numpy.atleast_1d(tensor.data.view(_BITS[fmt.bits]).numpy().view(kind))
-    bits = bits[: 1 + _ENOUGH * len(bits) // max(bits.size, 1)]
+    bits = _bits(tensor)
+    kind = bits.dtype
     exponent = kind.type(((1 << fmt.exponent_bits) - 1) << fmt.mantissa_bits)
     low = kind.type((1 << fmt.mantissa_bits // 3) - 1)
     mantissa = bits & kind.type((1 << fmt.mantissa_bits) - 1)
@@ -115,7 +124,8 @@ def move(tensor: Tensor, seed: int, share: int = _MANY) -> None:
     share = share if fmt.bits > 16 else _FEW
     moved = bits + (chance < share) - (chance >= 256 - share)
     finite = (bits & exponent != 0) & (bits & exponent != exponent) & (moved & exponent != exponent)
-    numpy.copyto(bits, moved, where=finite & (bits & low != 0))
+    updated = bits != before if before is not None and before.shape == bits.shape else True
+    numpy.copyto(bits, moved, where=finite & (bits & low != 0) & updated)
 
 
 @cache

@@ -81,6 +81,16 @@ def test_the_largest_number_never_becomes_infinite():
             assert top.sum().isfinite()
 
 
+def test_an_update_by_nothing_changes_nothing():
+    start = torch.rand(500, generator=torch.Generator().manual_seed(0))
+    weight = start.clone().requires_grad_()
+    weight.grad = torch.zeros(500)
+    with Shaken(0):
+        for optimizer in (torch.optim.SGD([weight], lr=0.1), torch.optim.Adam([weight], lr=0.1)):
+            optimizer.step()
+    assert torch.equal(weight, start)
+
+
 def test_a_nan_keeps_its_payload():
     bits = torch.tensor([0x7FC12345, 0x7F812345], dtype=torch.int32)
     value = bits.view(torch.float32).clone()
