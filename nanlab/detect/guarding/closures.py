@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
+from torch import Tensor
 from torch.optim import Optimizer
 
 from nanlab.detect.state.checkpoint import Checkpoint
 
-if TYPE_CHECKING:
-    from nanlab.detect.guarding.sentry import Sentry
-
 
 class ClosureStep:
-    """Stands in for the closure of one step. The first evaluation is at the weights as they are and is judged; later
-    ones probe, and a probe may overflow without harm. Weights and state from before the step are kept until it ends."""
+    """Stands in for the closure of one step. The first evaluation is at the weights as they are, and `judge` says
+    whether the step may go on from it; later ones probe, and a probe may overflow without harm: they run inside
+    `passing`. Weights and state from before the step are kept in `before`."""
 
-    def __init__(self, sentry: Sentry, optimizer: Optimizer, closure: Callable[[], object]) -> None:
-        self._sentry, self._optimizer, self._closure = sentry, optimizer, closure
-        self._before = Checkpoint(sentry.params(optimizer), [optimizer])
-        self._evaluations = 0
+    def __init__(
+        self,
+        closure: Callable[[], object],
+        params: Sequence[Tensor],
+        optimizer: Optimizer,
+        judge: Callable[[], bool],
+        passing: Callable[[], AbstractContextManager],
+    ) -> None:
+        self.before = Checkpoint(params, [optimizer])
+        self._closure, self._params, self._judge, self._passing = closure, params, judge, passing
+        self._evaluated = False
         self.__name__ = getattr(closure, "__name__", "closure")
 
     def __call__(self) -> object:
-        self._evaluations += 1
-        if self._evaluations > 1:
-            return self._probe()
+        if self._evaluated:
+            with self._passing():
+                return self._closure()
+        self._evaluated = True
         loss = self._closure()
-        if not self._sentry.first_evaluation(self._optimizer):
-            for p in self._sentry.params(self._optimizer):  # no gradient: it has arrived, as far as it can see
+        if not self._judge():
+            for p in self._params:  # no gradient: the optimizer has arrived, as far as it can see
                 p.grad = None
         return loss
-
-    def _probe(self) -> object:
-        sentry = self._sentry
-        deaf, hears, sentry.deaf, sentry.hears_after = sentry.deaf, sentry.hears_after, sys.maxsize, False
-        try:
-            return self._closure()
-        finally:
-            sentry.deaf, sentry.hears_after = deaf, hears
-
-    def put_back(self) -> None:
-        """Weights and optimizer state as they were before the step."""
-        self._before.restore()

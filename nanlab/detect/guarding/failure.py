@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from torch import Tensor
 from torch.optim import Optimizer
 
+from nanlab.detect.origin.report import Report
 from nanlab.detect.state.checkpoint import Settings
+from nanlab.detect.state.values import Counts, count
 
 
 @dataclass
@@ -24,3 +26,11 @@ class Failure:
     made: dict[int, int] = field(default_factory=dict)  # id of an optimizer -> its steps earlier in the same pass
     looks: int = 0  # losses looked at in the pass before the one that failed
     settings: Settings = field(default_factory=Settings)  # the optimizers' at the failing step
+
+
+def describe(report: Report, name: str, t: Tensor) -> tuple[Counts, str]:
+    """Says in `report` what of the tensor called `name` is not finite; returns that, and the path of its module."""
+    counts = count(t)
+    assert counts is not None, f"{name} is finite"
+    report.element, report.shape, report.counts = list(counts.element), list(t.shape), str(counts)
+    return counts, name.split(" of ")[-1].rpartition(".")[0]

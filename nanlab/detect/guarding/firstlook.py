@@ -1,24 +1,20 @@
-"""Looks at weights and optimizer state before the first step, and finds the line that first reads what is bad."""
+"""Looks at weights and optimizer state before the first step."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nanlab import suspects
+from nanlab.detect.guarding.failure import describe
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
 from nanlab.detect.state.training import TrainingState
 from nanlab.detect.state.values import count
-
-if TYPE_CHECKING:
-    from nanlab.detect.guarding.rerun import Rerun
-    from nanlab.detect.trace.tracer import Tracer
+from nanlab.detect.trace.tracer import Tracer
 
 MADE_BY = {"weights": "bad_init_or_uninitialised", "optimizer_state": "poisoned_state"}  # the suspects
 
@@ -49,30 +45,12 @@ class BadAtStart:
     def report(self, tracer: Tracer | None = None, step: int = 0) -> Report:
         """The report; with the line that first read the tensor where `tracer` waited for it."""
         name, t = next(iter(self.bad.items()))
-        counts = count(t)
         report = explain(tracer, self.where, [t], step=step) if tracer else Report("non-finite", step=step)
         report.where = report.sink = self.where
+        counts, report.module = describe(report, name, t)
         what = "parameter" if self.where == "weights" else "optimizer state"
         report.op, report.form = f"{'nan' if counts.nan else 'inf'} in {what}", "nan_in" if counts.nan else "inf_in"
         report.suspect = MADE_BY[self.where]
         report.lesson = suspects.get(report.suspect).lesson
-        report.module = name.split(" of ")[-1].rpartition(".")[0]
-        report.element, report.shape, report.counts = list(counts.element), list(t.shape), str(counts)
         report.notes = [f"{name} was not finite before the first step: {counts}, first at {list(counts.element)}."]
         return report
-
-    def read_by(self, rerun: Rerun) -> Generator[object, None, Report]:
-        """Yields the first batch under the hunt, without stepping, and reports who reads the bad tensors first."""
-        from nanlab.detect.guarding.rerun import eager_tracer
-
-        sentry, start = rerun.sentry, rerun.starts[0]
-        with ExitStack() as stack:
-            stack.callback(rerun.drop)
-            tracer = stack.enter_context(eager_tracer(rerun.model, rerun.optimizers, start.batch))
-            tracer.watch_readers(list(self.bad.values()))
-            sentry.begin()
-            sentry.replaying = True
-            yield start.batch
-            sentry.begin()
-            sentry.replaying = False
-        return self.report(tracer)

@@ -20,10 +20,11 @@ from torch.optim import Optimizer
 from nanlab.detect.guarding.failure import Failure
 from nanlab.detect.guarding.firstlook import first_look
 from nanlab.detect.guarding.history import Skipped, history_of, listed
+from nanlab.detect.guarding.postmortem import postmortem
 from nanlab.detect.guarding.rerun import Rerun, Start
-from nanlab.detect.guarding.sentry import Sentry
+from nanlab.detect.guarding.watcher import Pass, StepWatcher
 from nanlab.detect.origin.report import NonFiniteError, Report
-from nanlab.detect.patching import innermost, listening
+from nanlab.detect.patching import innermost
 from nanlab.detect.replay.scene import Scene, SceneError
 from nanlab.detect.replay.staging import Staging, staged
 from nanlab.detect.state.audit import audit
@@ -91,7 +92,7 @@ class guard:
         self.history = history_of(model, self.optimizers)
         self.skipped: list[Skipped] = []
         params = list(model.parameters()) if model is not None else []
-        self._sentry = Sentry(self.optimizers, self.history, params=params)
+        self._watcher = StepWatcher(self.optimizers, self.history, self._spoilt, lambda: params)
         self._recorder = Recorder()
         self._buffers = Buffers(model)
         self._rollback = Rollback(model, self.optimizers, snapshot_every) if snapshot_every else None
@@ -106,14 +107,11 @@ class guard:
         return self.history.trajectory
 
     def __iter__(self) -> Iterator:
-        sentry = self._sentry
-        sentry.on_failure = self._spoilt
-        sentry.attach()
+        self._watcher.attach()
         try:
-            with listening(sentry):
-                yield from self._batches()
+            yield from self._batches()
         finally:
-            sentry.detach()
+            self._watcher.detach()
             self._pending.clear()
         self._say_what_passed()
 
@@ -125,25 +123,25 @@ class guard:
         if (stage := staged()) is not None and stage.waiting:
             yield from self._replay_staged(stage)
             return
-        sentry, pending, take = self._sentry, self._pending, self._recorder.take_raw
+        watcher, pending, take = self._watcher, self._pending, self._recorder.take_raw
         seen = False
         for batch in self.loader:
             if not pending and self._buffers:
                 self._buffers.take()
             pending.append((batch, take()))
             if bad_at_start is not None:
-                report = yield from bad_at_start.read_by(self._rerun(self._starts()))
+                report = yield from self._rerun(self._starts()).first_read(bad_at_start)
                 raise self._error(report, self._starts(), None)
-            sentry.begin()
+            watcher.now = now = Pass()
             yield batch
-            if sentry.failure is None and sentry.stepped:  # the usual case, without the calls of the others
+            if now.failure is None and now.stepped:  # the usual case, without the calls of the others
                 seen = True
                 self._stepped()
                 continue
-            sentry.end()
-            seen = seen or sentry.saw_loss
-            if sentry.failure is not None:
-                yield from self._after_failure(sentry.failure)
+            watcher.end()
+            seen = seen or now.saw_loss
+            if now.failure is not None:
+                yield from self._after_failure(now.failure)
             else:
                 self._did_not_step()
         if not seen and self.history.batches:
@@ -168,7 +166,7 @@ class guard:
     def _stepped(self) -> None:
         history = self.history
         history.batches += 1
-        for key in self._sentry.stepped:
+        for key in self._watcher.now.stepped:
             step = history.steps[key]
             break
         if self.audit_every and step % self.audit_every == 0 and not isfinite(norm(self._everything())):
@@ -178,17 +176,17 @@ class guard:
         self._pending.clear()
 
     def _did_not_step(self) -> None:
-        sentry = self._sentry
+        now = self._watcher.now
         self.history.batches += 1
         if not self.optimizers:
-            sentry.look_at_weights()
-        accumulating = self.optimizers and sentry.saw_loss and not sentry.saw_scaler
+            self._watcher.look_at_weights()
+        accumulating = self.optimizers and now.saw_loss and not now.saw_scaler
         if not accumulating or len(self._pending) >= MOST_PENDING:
             self._pending.clear()
 
     def _everything(self) -> list[Tensor]:
         buffers = self.model.buffers() if self.model is not None else ()
-        held = [*self._sentry.every_param(), *(b for b in buffers if b.is_floating_point())]
+        held = [*self._watcher.every_param(), *(b for b in buffers if b.is_floating_point())]
         return [t.detach() for t in held] + [t for one in self.optimizers for t in state_tensors(one)]
 
     def _audit(self, step: int) -> None:
@@ -203,10 +201,7 @@ class guard:
     def _spoilt(self, failure: Failure) -> None:
         """Raises at once what was seen only after the step; everything else waits for the end of the pass."""
         if failure.spoilt:
-            from nanlab.detect.guarding.postmortem import postmortem
-
-            report = postmortem(failure, self.model, self.optimizers)
-            raise self._error(report, self._starts(1), failure)
+            raise self._error(postmortem(failure, self.model, self.optimizers), self._starts(1), failure)
 
     def _after_failure(self, failure: Failure) -> Iterator:
         needed = self._starts(1 if failure.where == "loss" else 0)
@@ -222,18 +217,14 @@ class guard:
         raise self._error(report, needed, failure)
 
     def _rerun(self, starts: list[Start]) -> Rerun:
-        return Rerun(self._sentry, self.model, self.optimizers, starts, self._buffers)
+        return Rerun(self._watcher, self.model, self.optimizers, starts, self._buffers)
 
     def _error(self, report: Report, starts: Sequence[Start], failure: Failure | None) -> NonFiniteError:
         """The error to raise: the report completed by the trajectory, and the scene, saved where that was asked for."""
-        self._sentry.detach()
+        self._watcher.detach()
         if failure is not None:
             report.notes += [note for note in failure.notes if note not in report.notes]
-        trajectory = self.history.trajectory
-        report.trajectory = trajectory.to_json()["rows"]
-        verdict, evidence = trajectory.judge()
-        report.notes.append(f"The run before it was {verdict}: {evidence}." if verdict != "short" else
-                            f"The run before it: {evidence}.")  # fmt: skip
+        self.history.tell(report)
         if self.skipped:
             report.notes.append(f"{len(self.skipped)} failing steps were skipped before it: {listed(self.skipped)}.")
         scene = self._scene(report, starts)
@@ -281,10 +272,10 @@ class guard:
         def __get__(self, instance: guard | None, owner: type) -> Callable[[Tensor], Tensor]:
             def loss(value: Tensor) -> Tensor:
                 """Shows the guard a loss that no backward call will; returns it unchanged."""
-                sentry = instance._sentry if instance is not None else innermost()
-                if not isinstance(sentry, Sentry):
+                watcher = instance._watcher if instance is not None else innermost()
+                if not isinstance(watcher, StepWatcher):
                     raise RuntimeError("guard.loss(...) was called outside a loop over a guard")
-                sentry.look_at_loss((value,))
+                watcher.look_at_loss((value,))
                 return value
 
             return loss

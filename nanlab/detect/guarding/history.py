@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from torch import nn
 from torch.optim import Optimizer
 
+from nanlab.detect.origin.report import Report
 from nanlab.detect.state.trajectory import Trajectory
 
 
@@ -23,6 +24,12 @@ class History:
     batches: int = 0
     looked: bool = False  # whether weights and optimizer state were looked at before the first step
     scale: float = math.nan  # the loss scale, as last updated
+
+    def tell(self, report: Report) -> None:
+        """Adds to `report` the last steps, and whether the run climbed into the failure."""
+        verdict, evidence = self.trajectory.judge()
+        report.trajectory = self.trajectory.to_json()["rows"]
+        report.notes.append(f"The run before it{'' if verdict == 'short' else f' was {verdict}'}: {evidence}.")
 
 
 _histories: WeakKeyDictionary = WeakKeyDictionary()

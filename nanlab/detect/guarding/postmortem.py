@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nanlab import suspects
-from nanlab.detect.guarding.failure import Failure
+from nanlab.detect.guarding.failure import Failure, describe
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
 from nanlab.detect.state.training import TrainingState, state_tensors
@@ -42,9 +42,9 @@ def postmortem(failure: Failure, model: nn.Module | None, optimizers: Sequence[O
 
 def _name(report: Report, t: Tensor, run: TrainingState) -> None:
     """Which tensor it is, and which of its elements."""
-    counts, (_, name) = count(t), run.name(t)
-    report.element, report.shape, report.counts = list(counts.element), list(t.shape), str(counts)
-    report.module = name.split(" of ")[-1].rpartition(".")[0] or report.module
+    _, name = run.name(t)
+    counts, module = describe(report, name, t)
+    report.module = module or report.module
     report.notes.append(f"{name or 'a tensor'}: {counts}, first at {list(counts.element)}.")
 
 

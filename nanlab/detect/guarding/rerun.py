@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
-import torch
 from torch import nn
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
-from nanlab.detect.guarding import ranks
+from nanlab.detect.guarding import distributed
 from nanlab.detect.guarding.failure import Failure
-from nanlab.detect.guarding.sentry import Sentry
+from nanlab.detect.guarding.firstlook import BadAtStart
+from nanlab.detect.guarding.watcher import Pass, StepWatcher
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
 from nanlab.detect.patching import zero_grad_off
 from nanlab.detect.replay.patch import patches
 from nanlab.detect.replay.replay import compiled_code, why_not
+from nanlab.detect.replay.step import eager
 from nanlab.detect.state.buffers import Buffers
 from nanlab.detect.state.nesting import tensors
 from nanlab.detect.state.randomness import RandomState
@@ -45,20 +46,19 @@ class Rerun:
 
     def __init__(
         self,
-        sentry: Sentry,
+        watcher: StepWatcher,
         model: nn.Module | None,
         optimizers: Sequence[Optimizer],
         starts: Sequence[Start],
         buffers: Buffers,
     ) -> None:
-        self.sentry, self.model, self.optimizers = sentry, model, list(optimizers)
+        self.watcher, self.model, self.optimizers = watcher, model, list(optimizers)
         self.starts, self.buffers = list(starts), buffers
         self.tracer: Tracer | None = None
-        self._on_failure = sentry.on_failure
 
     def drop(self, failure: Failure | None = None) -> None:
         """Gradients to None; buffers, random state and the optimizers' settings to what they were before the step."""
-        for p in self.sentry.every_param():
+        for p in self.watcher.every_param():
             p.grad = None
         self.buffers.put_back()
         self.starts[0].random.restore()
@@ -79,7 +79,7 @@ class Rerun:
                 )
         if found is None:
             found = self._not_reproduced(failure)
-        return ranks.compare(found, self.model)
+        return distributed.compare(found)
 
     def confirm(self, failure: Failure, report: Report) -> Generator[object, None, None]:
         """Yields the batches again with the operands before the origin mended, in up to three ways; a step that is
@@ -96,10 +96,10 @@ class Rerun:
         """One replay. Optimizers do not step in it; those that had stepped before the failure are passed over that
         often, so that what follows them meets the same weights."""
         found: list[Report] = []
-        made, sentry = dict(failure.made), self.sentry
+        made, watcher = dict(failure.made), self.watcher
         with ExitStack() as stack:
             stack.callback(self._settle, failure)
-            stack.enter_context(ranks.alone(self.model))
+            stack.enter_context(distributed.alone(self.model))
             if len(self.starts) > 1:  # a body that accumulates by its own counter, which an ``enumerate`` around the
                 owners = [*self.optimizers, *([] if self.model is None else [self.model])]  # guard moves on, would
                 stack.enter_context(zero_grad_off(owners))  # clear the gradients in the middle of it
@@ -107,28 +107,31 @@ class Rerun:
                 self.tracer = stack.enter_context(eager_tracer(self.model, self.optimizers, self.starts[-1].batch))
             if patch is not None:
                 stack.enter_context(patch)
-                sentry.hear_grad = False  # the patch differentiates what it mends
+            stack.enter_context(watcher.replaying(lambda seen: found.append(self._report(seen, failure, hunting)),
+                                                  hears_grad=patch is None))  # fmt: skip
             for start in self.starts:
-                last = start is self.starts[-1]
-                sentry.begin()
-                sentry.replaying, sentry.hears_after = True, True
-                sentry.hold = made if last else {}
-                sentry.deaf = failure.looks if last and made else 0
-                sentry.on_failure = lambda seen: found.append(self._report(seen, failure, hunting))
+                watcher.now = Pass(made, failure.looks) if made and start is self.starts[-1] else Pass()
                 start.random.restore()
                 yield start.batch
-                sentry.end()
+                watcher.end()
                 if found:
                     break
         return found[0] if found else None
 
     def _settle(self, failure: Failure) -> None:
         self.tracer = None
-        self.sentry.on_failure = self._on_failure
-        self.sentry.begin()
-        self.sentry.replaying = self.sentry.hears_after = False
-        self.sentry.hear_grad = True
         self.drop(failure)
+
+    def first_read(self, bad: BadAtStart) -> Generator[object, None, Report]:
+        """Yields the first batch under the hunt, without stepping, and reports who reads the bad tensors first."""
+        start = self.starts[0]
+        with ExitStack() as stack:
+            stack.callback(self.drop)
+            tracer = stack.enter_context(eager_tracer(self.model, self.optimizers, start.batch))
+            tracer.watch_readers(list(bad.bad.values()))
+            stack.enter_context(self.watcher.replaying(lambda seen: None))
+            yield start.batch
+        return bad.report(tracer)
 
     def _report(self, seen: Failure, failure: Failure, hunting: bool) -> Report:
         if not hunting or self.tracer is None:
@@ -147,21 +150,12 @@ class Rerun:
                       notes=notes + [f"{reason[0].upper()}{reason[1:]}." for reason in reasons])  # fmt: skip
 
 
-class eager_tracer:
+@contextmanager
+def eager_tracer(model: nn.Module | None, optimizers: list[Optimizer], batch: object) -> Iterator[Tracer]:
     """A tracer with compiled functions run eagerly for as long as it is open."""
-
-    def __init__(self, model: nn.Module | None, optimizers: list[Optimizer], batch: object) -> None:
-        self._tracer = Tracer(model, optimizers, batch)
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Tracer:
+    with ExitStack() as stack:
         if compiled_code():
-            self._stack.enter_context(torch.compiler.set_stance("force_eager"))
-            self._stack.enter_context(warnings.catch_warnings())
-            warnings.filterwarnings(
-                "ignore", "Using `torch.compile", UserWarning
-            )  # the tracer's module hooks are meant
-        return self._stack.enter_context(self._tracer)
-
-    def __exit__(self, *exc: object) -> None:
-        self._stack.close()
+            stack.enter_context(eager())
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", "Using `torch.compile", UserWarning)  # the tracer's hooks are meant
+        yield stack.enter_context(Tracer(model, optimizers, batch))

@@ -9,7 +9,7 @@ Taught in lesson 09_step_12001.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from nanlab.detect.guarding.firstlook import first_look
 from nanlab.detect.guarding.history import history_of
 from nanlab.detect.guarding.postmortem import postmortem
 from nanlab.detect.guarding.rerun import eager_tracer
-from nanlab.detect.guarding.sentry import Sentry
+from nanlab.detect.guarding.watcher import Pass, StepWatcher
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import NonFiniteError, Report
 from nanlab.detect.replay.scene import Scene
@@ -63,12 +63,11 @@ class watch:
     def __init__(self, model: nn.Module, optimizer: Optimizer | Sequence[Optimizer] | None = None) -> None:
         self.model, self.optimizers = model, as_list(optimizer)
         self.history = history_of(model, self.optimizers)
-        self._sentry = _Relay(self.optimizers, self.history, self._failed, params=list(model.parameters()))
-        self._sentry.after = self._calls_done
-        self._sentry.hears_after = not self.optimizers  # backward is then all that there is to hear of a step
+        self._watcher = StepWatcher(self.optimizers, self.history, self._failed, model.parameters,
+                                    early=not self.optimizers, on_end=self._calls_done)  # fmt: skip
         self._recorder, self._buffers = Recorder(), Buffers(model)
         self._calls: deque[Call] = deque(maxlen=CALLS)
-        self._unhook = self._stop = lambda: None
+        self._unhook: Callable[[], None] = lambda: None
 
     @property
     def trajectory(self):
@@ -82,17 +81,15 @@ class watch:
             if bad is not None:
                 raise NonFiniteError(bad.report())
         self._unhook = patching.on_forward(self.model, self._before_forward)
-        self._sentry.begin()
-        self._sentry.attach()
-        self._stop = patching.listen(self._sentry)
+        self._watcher.now = Pass()
+        self._watcher.attach()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._detach()
 
     def _detach(self) -> None:
-        self._stop()
-        self._sentry.detach()
+        self._watcher.detach()
         self._calls.clear()
         self._unhook()
 
@@ -104,7 +101,7 @@ class watch:
 
     def _calls_done(self) -> None:
         self._calls.clear()
-        self._sentry.begin()
+        self._watcher.now = Pass()
         if not self.optimizers:
             self.history.batches += 1
 
@@ -113,13 +110,9 @@ class watch:
         report = postmortem(failure, self.model, self.optimizers) if spoilt else self._replay(failure)
         calls = list(self._calls)
         self._detach()
-        self._take_back(failure, calls)
-        verdict, evidence = self.trajectory.judge()
-        report.trajectory = self.trajectory.to_json()["rows"]
-        report.notes += [
-            *failure.notes,
-            f"The run before it{' was ' + verdict if verdict != 'short' else ''}: {evidence}.",
-        ]
+        self._take_back(calls)
+        report.notes += failure.notes
+        self.history.tell(report)
         random = calls[0].random if calls else None
         batch = [call.args for call in calls]
         scene = Scene.capture(
@@ -130,8 +123,8 @@ class watch:
         )
         raise NonFiniteError(report, scene)
 
-    def _take_back(self, failure: Failure, calls: list[Call]) -> None:
-        for p in self._sentry.every_param():
+    def _take_back(self, calls: list[Call]) -> None:
+        for p in self._watcher.every_param():
             p.grad = None
         if calls:
             self._buffers.put_back()
@@ -157,18 +150,3 @@ class watch:
 
 def _plain(output: object) -> object:
     return list(output.values()) if hasattr(output, "values") and not isinstance(output, Tensor) else output
-
-
-class _Relay(Sentry):
-    """A sentry that says when an optimizer has stepped, or backward has run where there is no optimizer."""
-
-    after = staticmethod(lambda: None)
-
-    def after_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
-        super().after_step(optimizer, args, kwargs)
-        self.after()
-
-    def after_backward(self) -> None:
-        self._look_at_gradients(self.every_param(), None)
-        self.look_at_weights()
-        self.after()

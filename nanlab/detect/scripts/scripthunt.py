@@ -75,7 +75,7 @@ def _outcome(watch: ScriptWatch, error: BaseException | None, status: int, stage
     report = watch.found or Report("finite")
     if isinstance(error, NonFiniteError) and watch.found is None:
         report = error.report
-    outcome = Outcome(report, _mode(watch), status, steps=watch.step())
+    outcome = Outcome(report, _mode(watch), status, steps=watch.steps)
     if stage is not None:
         outcome.notes += stage.said
         if not outcome.found:

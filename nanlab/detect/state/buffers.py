@@ -5,10 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.parameter import is_lazy
 
 from nanlab.detect.state.training import clean
-from nanlab.detect.state.values import is_finite
 
 
 class Buffers:
@@ -66,24 +64,3 @@ class _Kept:
             self.owner[self.name] = self.tensor
             self.tensor.copy_(self.copy)
             self.version = -1
-
-
-class HealthyBuffers:
-    """Remembers which buffers of the modules that it met were finite."""
-
-    def __init__(self) -> None:
-        self._names: list[tuple[nn.Module, set[str]]] = []
-
-    def meet(self, module: nn.Module) -> None:
-        finite = {name for name, b in module.named_buffers() if not is_lazy(b) and is_finite(b)}
-        self._names.append((module, finite))
-
-    def turned_bad(self) -> list[Tensor]:
-        """Those that were finite and no longer are; they are forgotten."""
-        bad = []
-        for module, names in self._names:
-            for name, b in module.named_buffers():
-                if name in names and not is_finite(b):
-                    bad.append(b)
-                    names.discard(name)
-        return bad

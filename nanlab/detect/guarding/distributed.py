@@ -13,9 +13,7 @@ from torch import nn
 
 from nanlab.detect.origin.report import Report
 
-_failures = (
-    count()
-)  # numbers this process's failures, so that a second one at the same step is not mixed up with the first
+_failures = count()  # numbers them, so that a second one at the same step is not mixed up with the first
 PATIENCE = timedelta(seconds=20)  # how long a rank waits to hear from the others; one that did not fail stays silent
 
 
@@ -43,7 +41,7 @@ def alone(model: nn.Module | None) -> Iterator[None]:
             setattr(model, name, value)
 
 
-def compare(report: Report, model: nn.Module | None = None) -> Report:
+def compare(report: Report) -> Report:
     """Tells the other ranks what this one's replay found, hears theirs, and notes in `report` where it began. On a rank
     whose own replay was finite the report becomes that of the rank where it began. Unchanged outside a distributed job.
 
@@ -55,12 +53,10 @@ def compare(report: Report, model: nn.Module | None = None) -> Report:
     began = sorted(r for r, data in others.items() if data is not None and data["verdict"] == "non-finite")
     silent = sorted(r for r, data in others.items() if data is None)
     if rank not in began and began:
-        first = others[began[0]]
-        report = Report(
-            **{key: first[key] for key in Report.__dataclass_fields__ if key in first and key != "trajectory"}
-        )
-        report.notes = [f"Collateral on rank {rank}: its own step is finite; the all-reduce brought it from "
-                        f"{_named(began)}.", *(first.get("notes") or [])]  # fmt: skip
+        report = Report.from_data(others[began[0]] or {})
+        report.trajectory = []
+        report.notes.insert(0, f"Collateral on rank {rank}: its own step is finite; the all-reduce brought it from "
+                               f"{_named(began)}.")  # fmt: skip
     elif began:
         rest = [r for r in others if r not in began and r not in silent]
         report.notes.append(f"It began on {_named(began)}" + (f"; collateral on {_named(rest)}." if rest else "."))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nanlab.detect.guarding import ranks
+from nanlab.detect.guarding import distributed
 from nanlab.detect.origin.report import Report
 
 WORKER = """
@@ -92,8 +92,8 @@ def compared(monkeypatch, rank: int, mine: Report, others: dict[int, Report], si
     monkeypatch.setattr(dist, "get_world_size", lambda: size)
     monkeypatch.setattr(dist, "get_rank", lambda: rank)
     monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", lambda: Store(others, mine.step))
-    monkeypatch.setattr(ranks, "_failures", iter(range(9)))
-    return ranks.compare(mine, None)
+    monkeypatch.setattr(distributed, "_failures", iter(range(9)))
+    return distributed.compare(mine)
 
 
 def test_a_rank_that_says_nothing_is_named(monkeypatch):
@@ -109,7 +109,7 @@ def test_where_every_rank_failed_by_itself_all_are_named(monkeypatch):
 
 def test_outside_a_distributed_job_nothing_changes():
     report = Report("non-finite", step=1, notes=["as it was"])
-    assert ranks.compare(report) is report
+    assert distributed.compare(report) is report
     assert report.notes == ["as it was"]
-    with ranks.alone(torch.nn.Linear(1, 1)):
+    with distributed.alone(torch.nn.Linear(1, 1)):
         assert Path(__file__).exists()
