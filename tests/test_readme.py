@@ -63,7 +63,7 @@ def test_its_commands_exist(words):
             assert option in shown.output
     elif words[0].startswith("python"):
         assert words[1] == "start.py"
-        assert all(f'"{word}"' in (ROOT / "start.py").read_text() for word in words[2:])
+        assert all(f'"{word}"' in (ROOT / "nanlab/setup/command.py").read_text() for word in words[2:])
     else:
         assert words[0] in ("pytest", "pip", "conda", "git", "cd")
         assert all((ROOT / word).exists() for word in words if word.endswith((".ipynb", ".yml")))
