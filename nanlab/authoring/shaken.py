@@ -36,7 +36,7 @@ _SELDOM = frozenset(_FUNCTIONS.split())
 
 # Of 256 elements, so many move up and as many down.
 _MANY = 85
-_FEW = 5  # libraries of functions, and sums in float32 that are rounded to 16 bits once, agree in most elements
+_FEW = 5  # libraries of functions agree in most elements
 
 _ENOUGH = 65_536  # elements: of a larger tensor only the first rows move, or it would take too long
 _FORMATS = {getattr(torch, f.torch_name): f for f in formats.FORMATS if f.bits >= 16}
@@ -49,10 +49,10 @@ class Shaken(TorchDispatchMode):
 
     Which of the three hangs on `seed` and the value's mantissa alone: the same sum comes out the same however often it
     is made, and twice it, or its negative, moves alike, as on a real processor. A third of the elements move each way;
-    of functions and of 16-bit formats one in fifty. Zeros, subnormals, infinities and nan stay, and so do results that
-    end in zero bits: counts, halves and what else comes out exact on any processor. Nothing moves into infinity. No
-    random number is drawn. Entered first it stands below all other modes, which see the program's operations and none
-    of its own. Cost: some 60 µs for each result.
+    of functions one in fifty, and as few of products and sums in 16-bit formats, which torch makes in fp32 and rounds
+    once. Zeros, subnormals, infinities and nan stay, and so do results that end in zero bits: counts, halves and what
+    else comes out exact on any processor. Nothing moves into infinity. No random number is drawn. Entered first it
+    stands below all other modes, which see the program's operations and none of its own. Cost: some 60 µs a result.
     """
 
     supports_higher_order_operators = True
@@ -121,7 +121,7 @@ def move(tensor: Tensor, seed: int, share: int = _MANY, before: numpy.ndarray | 
     low = kind.type((1 << fmt.mantissa_bits // 3) - 1)
     mantissa = bits & kind.type((1 << fmt.mantissa_bits) - 1)
     chance = mantissa * kind.type(_factor(seed) % (1 << fmt.bits)) >> kind.type(fmt.bits - 8)
-    share = share if fmt.bits > 16 else _FEW
+    share = share if fmt.bits > 16 else share // 16
     moved = bits + (chance < share) - (chance >= 256 - share)
     finite = (bits & exponent != 0) & (bits & exponent != exponent) & (moved & exponent != exponent)
     updated = bits != before if before is not None and before.shape == bits.shape else True
