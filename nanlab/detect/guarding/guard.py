@@ -72,7 +72,7 @@ class guard:
     def __init__(
         self,
         loader: Iterable,
-        model: nn.Module | Sequence[nn.Module] | None = None,
+        model: nn.Module | list[nn.Module] | tuple[nn.Module, ...] | None = None,
         optimizer: Optimizer | Sequence[Optimizer] | None = None,
         *,
         on_failure: Literal["raise", "save", "skip"] = "raise",
@@ -84,9 +84,8 @@ class guard:
     ) -> None:
         if on_failure not in ("raise", "save", "skip"):
             raise ValueError(f"on_failure is {on_failure!r}; give 'raise', 'save' or 'skip'")
-        if isinstance(model, list | tuple):
-            model = nn.ModuleList(model)
-        self.loader, self.model, self.optimizers = loader, model, as_list(optimizer)
+        self.loader, self.optimizers = loader, as_list(optimizer)
+        self.model = model = nn.ModuleList(model) if isinstance(model, list | tuple) else model
         self.on_failure, self.scene_path, self.skip_limit, self.audit_every = on_failure, scene, skip_limit, audit_every
         self.confirm = confirm
         self.history = history_of(model, self.optimizers)
@@ -155,7 +154,7 @@ class guard:
         if scene.random is not None:
             starts[0].random = scene.random
         where = (scene.report or {}).get("sink") or "gradient"
-        report = yield from self._rerun(starts).once(Failure(where, [], scene.step), hunting=True)
+        report = yield from self._rerun(starts).once(Failure(str(where), [], scene.step), hunting=True)
         if report is not None:
             raise self._error(report, starts, None)
 

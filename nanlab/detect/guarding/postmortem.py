@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -87,7 +88,7 @@ def _twin(optimizer: Optimizer) -> tuple[Optimizer, list[nn.Parameter]]:
     return twin, copies
 
 
-def _before(key: str, value: object) -> object:
+def _before(key: str, value: Any) -> object:
     if key == "step":
         return value - 1
     return _finite(value) if isinstance(value, Tensor) and value.is_floating_point() else value

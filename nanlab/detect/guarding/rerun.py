@@ -101,7 +101,7 @@ class Rerun:
             stack.callback(self._settle, failure)
             stack.enter_context(distributed.alone(self.model))
             if len(self.starts) > 1:  # a body that accumulates by its own counter, which an ``enumerate`` around the
-                owners = [*self.optimizers, *([] if self.model is None else [self.model])]  # guard moves on, would
+                owners = [one for one in (*self.optimizers, self.model) if one is not None]  # guard moves on, would
                 stack.enter_context(zero_grad_off(owners))  # clear the gradients in the middle of it
             if hunting:
                 self.tracer = stack.enter_context(eager_tracer(self.model, self.optimizers, self.starts[-1].batch))

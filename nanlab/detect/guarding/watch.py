@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -96,8 +97,8 @@ class watch:
     def _before_forward(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
         if not self._calls:
             self._buffers.take()
-        held_args, held_kwargs = map_tensors([args, kwargs], lambda t: t.detach() if t.grad_fn is not None else t)
-        self._calls.append(Call(held_args, held_kwargs, self._recorder.take()))
+        held: Any = map_tensors([args, kwargs], lambda t: t.detach() if t.grad_fn is not None else t)
+        self._calls.append(Call(held[0], held[1], self._recorder.take()))
 
     def _calls_done(self) -> None:
         self._calls.clear()

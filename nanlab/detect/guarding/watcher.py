@@ -222,7 +222,9 @@ class StepWatcher(patching.Listener):
             or kwargs
         ):  # fmt: skip
             return self._before_unusual_step(optimizer, args, kwargs)
-        known = self.known(optimizer)
+        known = self._known.get(id(optimizer))
+        if known is None or known.groups != len(optimizer.param_groups):
+            known = self.known(optimizer)
         grads = [g for p in known.params if (g := p.grad) is not None]
         step = self.history.steps.get(id(optimizer), 0)
         calm = known.tiny and not self.thorough and abs(now.loss) <= 2.0 * self._usual_loss

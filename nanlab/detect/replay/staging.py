@@ -9,6 +9,7 @@ from torch import nn
 
 from nanlab.detect import patching
 from nanlab.detect.replay.scene import Scene, SceneError
+from nanlab.detect.state.training import Optimizers
 
 OWN_BATCH = (
     "The script takes its batches from neither a guard nor a DataLoader: its own first batch was used. "
@@ -54,7 +55,7 @@ class Staging:
         """The scene's next batch, and the loader's own once there is none left."""
         return self._batches.pop(0) if self._batches else own
 
-    def fill(self, model: nn.Module, optimizers: object = None) -> None:
+    def fill(self, model: nn.Module | None, optimizers: Optimizers = None) -> None:
         """Gives `model` the scene's weights, buffers and random state, once."""
         if self._filled:
             return

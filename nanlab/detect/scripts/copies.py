@@ -48,7 +48,7 @@ class Copies:
         kept = self.snapshots.child
         data = self.snapshots.wake(failure.step, {})
         seen = f"the {failure.where} of step {failure.step}"
-        if isinstance(data, dict):
+        if kept is not None and isinstance(data, dict):
             report = Report.from_data(data)
             again = f"the snapshot before step {kept.step} was run again under the hunt: reproduced"
             report.notes.append(f"The guard saw {seen} not finite; {again}.")
@@ -68,7 +68,7 @@ class Copies:
             return
         target = report.target.to_data()
         for way in range(WAYS):
-            answer = self.snapshots.wake(report.step, {"patch": target, "way": way})
+            answer = self.snapshots.wake(report.step or 0, {"patch": target, "way": way})
             if isinstance(answer, dict) and answer.get("count"):
                 report.confirmed_by.append("operand patched")
                 return
@@ -90,12 +90,11 @@ class Copies:
     def answer(self, report: Report | None) -> None:
         """Ends a copy that met something: the report where it hunts, nothing where the patch did not help."""
         if self.woken is not None:
-            found = report is not None and self.patch is None
-            self.woken.send(report.to_data() if found else None)
+            self.woken.send(report.to_data() if report is not None and self.patch is None else None)
 
     def end_after(self, step: int) -> None:
         """Ends a copy that has come past the failing step."""
-        if step > self.woken.last_step:
+        if self.woken is not None and step > self.woken.last_step:
             self.end()
 
     def end(self) -> None:

@@ -42,7 +42,7 @@ class Pace:
         times.append(seconds)
         if all(len(t) >= TRIALS for t in self._times.values()):
             self.decided = True
-            self.mode = "plain" if self.ratio > TOO_SLOW else "hunt"
+            self.mode = "plain" if (self.ratio or 0.0) > TOO_SLOW else "hunt"
         else:
             self.mode = "plain" if self.mode == "hunt" else "hunt"
         return self.mode

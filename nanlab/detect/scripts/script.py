@@ -67,7 +67,8 @@ def _ours(filename: str) -> bool:
 
 
 def _chain(shown: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
-    todo, seen = [shown], set()
+    todo: list[traceback.TracebackException | None] = [shown]
+    seen = set()
     while todo:
         part = todo.pop()
         if part is None or id(part) in seen:

@@ -48,11 +48,11 @@ def hunt_script(
     the scene's.
     """
     watch = ScriptWatch(every_step, from_step)
-    stage = Staging(scene) if scene is not None else contextlib.nullcontext()
+    stage = Staging(scene) if scene is not None else None
     error: BaseException | None = None
     status = 0
     try:
-        with watch, stage:
+        with watch, stage or contextlib.nullcontext():
             try:
                 status = script.run(path, args, watch.exited)
             except (script.Stopped, KeyboardInterrupt, NonFiniteError) as stop:
@@ -68,7 +68,7 @@ def hunt_script(
         sys.stdout.flush()
     if isinstance(error, KeyboardInterrupt) and watch.found is None:
         raise error
-    return _outcome(watch, error, status, stage if scene is not None else None)
+    return _outcome(watch, error, status, stage)
 
 
 def _outcome(watch: ScriptWatch, error: BaseException | None, status: int, stage: Staging | None) -> Outcome:

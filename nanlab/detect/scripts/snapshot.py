@@ -20,6 +20,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -114,7 +115,7 @@ class Snapshots:
         self.seconds += time.perf_counter() - began
         return None
 
-    def wake(self, last_step: int, task: dict) -> object:
+    def wake(self, last_step: int, task: dict) -> Any:
         """Wakes the copy, lets it run to the end of `last_step` at most, and returns its answer, or None when there is
         no copy, when it died, or when it took too long; it is then dropped."""
         if self.child is None:
@@ -162,10 +163,10 @@ def _write(fd: int, data: object) -> None:
         body = body[os.write(fd, body) :]
 
 
-def _read(fd: int, seconds: float | None) -> object:
+def _read(fd: int, seconds: float | None) -> Any:
     """The next message. Raises EOFError when the other end is closed and TimeoutError when it takes too long."""
     end = None if seconds is None else time.monotonic() + seconds
-    return json.loads(_exactly(fd, *struct.unpack("q", _exactly(fd, 8, end)), end))
+    return json.loads(_exactly(fd, struct.unpack("q", _exactly(fd, 8, end))[0], end))
 
 
 def _exactly(fd: int, size: int, end: float | None) -> bytes:

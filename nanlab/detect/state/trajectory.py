@@ -80,7 +80,7 @@ class Trajectory:
                 parts.append(f"{name} between {min(values):.4g} and {max(values):.4g}")
         return f"{' and '.join(parts)} over the last {len(self.points)} steps"
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Any]:
         """Plain data: the verdict, the evidence, and one row a step (NaN as None)."""
         verdict, evidence = self.judge()
         rows = [[p.step, *(_plain(v) for v in (p.loss, p.gradient_norm, p.lr, p.scale))] for p in self.points]
