@@ -25,8 +25,8 @@ PLAIN = {"plain_see": "What you see", "plain_is": "What it is", "plain_do": "Wha
 @dataclass(frozen=True)
 class Suspect:
     """One row of the table. All fields are plain sentences, except `name` (the slug that reports and logs use),
-    `lesson` (the topic of the lesson that teaches it, as in the notebooks' file names; empty where
-    none does yet) and `kind`: ``"fault"``, or
+    `lesson` (the topic of the lesson that teaches it, as in the notebooks' file names; None where none
+    does yet) and `kind`: ``"fault"``, or
     ``"harmless"`` for what looks like a fault in a log and is none. `plain_see`, `plain_is` and `plain_do` say it in
     everyday words; `first_move` is what to do first with a dead run."""
 
@@ -43,7 +43,7 @@ class Suspect:
     wrong_fix: str
     hides: str
     sources: tuple[str, ...]
-    lesson: str = ""
+    lesson: str | None = None
 
     def said(self) -> dict[str, str]:
         """What the table says of it: heading -> sentence, without the title; no lesson where none teaches it yet."""
@@ -104,7 +104,7 @@ class SuspectTable(_Shown):
         """The rows as a Markdown table; a bar inside a cell is escaped."""
         lines = ["| " + " | ".join(COLUMNS.values()) + " |", "|" + " --- |" * len(COLUMNS)]
         for row in self.rows:
-            lines.append("| " + " | ".join(getattr(row, field).replace("|", r"\|") for field in COLUMNS) + " |")
+            lines.append("| " + " | ".join((getattr(row, field) or "").replace("|", r"\|") for field in COLUMNS) + " |")
         return "\n".join(lines)
 
 
@@ -158,8 +158,8 @@ def table(*names: str) -> SuspectTable:
 def in_plain_words(topic: str) -> PlainTable:
     """The rows of the lesson on `topic` and of the lessons before it, in everyday words, the new ones first. A topic
     that has no row of its own shows the known ones."""
-    known = [row for row in SUSPECTS.values() if "" < row.lesson < topic]
-    return PlainTable(for_lesson(topic).rows, tuple(sorted(known, key=lambda row: row.lesson, reverse=True)))
+    lessons = sorted({row.lesson for row in SUSPECTS.values() if row.lesson and row.lesson < topic}, reverse=True)
+    return PlainTable(for_lesson(topic).rows, tuple(row for lesson in lessons for row in for_lesson(lesson)))
 
 
 def for_lesson(topic: str) -> SuspectTable:

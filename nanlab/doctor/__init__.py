@@ -4,7 +4,7 @@
 teaches it.
 """
 
-from nanlab.doctor.diagnosis import Diagnosis, diagnose
+from nanlab.doctor.diagnosis import Diagnosis, diagnose, judge, read
 from nanlab.doctor.source import NotALog
 
-__all__ = ["Diagnosis", "NotALog", "diagnose"]
+__all__ = ["Diagnosis", "NotALog", "diagnose", "judge", "read"]

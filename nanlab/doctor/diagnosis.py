@@ -87,10 +87,15 @@ def diagnose(log: object) -> Diagnosis:
     Raises FileNotFoundError, IsADirectoryError, PermissionError, or `NotALog` for binary content. It cannot see what
     the log does not print: two causes that leave the same lines get similar scores.
     """
+    return judge(read(log))
+
+
+def read(log: object) -> Run:
+    """The events of a log, what `judge` answers from; takes and raises what `diagnose` does."""
     run, reader = Run(), Reader()
     for number, text in close_lines(chunks(log)):
         run.add(reader.read(number, text))
-    return judge(run)
+    return run
 
 
 def judge(run: Run) -> Diagnosis:

@@ -1,6 +1,7 @@
 """One look for every figure of the course: charts and grids, drawn as SVG in labs and as PNG in stored pages."""
 
-from nanlab.plots.chart import Band, Bars, Chart, Limit, Mark, Series
+from nanlab.plots.chart import Chart
+from nanlab.plots.description import Band, Bars, Limit, Mark, Series
 from nanlab.plots.grid import Cell, Grid
 from nanlab.plots.runs import compare_runs, format_limit
 from nanlab.plots.words import number

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_STRIDES = (1, 2, 3, 5, 10, 20, 50, 100)  # decades between two ticks
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
@@ -26,6 +25,12 @@ class Axis:
         place = math.log10(value) if self.log else value
         return min(1.0, max(0.0, (place - self.low) / (self.high - self.low)))
 
+    def place(self, value: float) -> float:
+        """As `part`; ValueError for what this axis can't show."""
+        if (part := self.part(value)) is None:
+            raise ValueError(f"{value:g} has no place on this axis")
+        return part
+
     def shows(self, value: float) -> bool:
         """Whether `value` lies between the two ends."""
         if not math.isfinite(value) or (self.log and value <= 0):
@@ -33,21 +38,12 @@ class Axis:
         return self.low <= (math.log10(value) if self.log else value) <= self.high
 
     def ticks(self, at_most: int = 7) -> list[tuple[float, str]]:
-        """(part, label) of each tick, at most `at_most` of them."""
-        places = self._decades(at_most) if self.log else self._steps(at_most)
+        """(part, label) of each tick, at most `at_most` of them: round values, or whole decades. Loads matplotlib."""
+        from matplotlib.ticker import MaxNLocator
+
+        locator = MaxNLocator(at_most, steps=(1, 2, 5, 10), integer=self.log, min_n_ticks=1)
+        places = [place for place in locator.tick_values(self.low, self.high) if self.low <= place <= self.high]
         return [((place - self.low) / (self.high - self.low), self._label(place)) for place in places]
-
-    def _decades(self, at_most: int) -> list[float]:
-        first, last = math.ceil(self.low), math.floor(self.high)
-        stride = next((s for s in _STRIDES if (last - first) / s < at_most), _STRIDES[-1])
-        return [float(e) for e in range(math.ceil(first / stride) * stride, last + 1, stride)]
-
-    def _steps(self, at_most: int) -> list[float]:
-        rough = (self.high - self.low) / at_most
-        power = 10.0 ** math.floor(math.log10(rough))
-        step = next((f * power for f in (1, 2, 5, 10) if f * power >= rough), 10 * power)
-        count = range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)
-        return [n * step for n in count]
 
     def _label(self, place: float) -> str:
         if not self.log:

@@ -2,20 +2,17 @@
 
 import math
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from nanlab.plots import look
+from nanlab.plots.description import Bars, Description, Series
+from nanlab.plots.frame import Frame
 from nanlab.plots.shapes import Path, Picture, Point, Rect
-
-if TYPE_CHECKING:
-    from nanlab.plots.chart import Bars, Chart, Series
-    from nanlab.plots.layout import Frame
 
 _ASIDE = 9  # pixels between the marks of two runs that fail at the same place
 _MANY = 40  # points; more than these are drawn as a bare line
 
 
-def draw_series(picture: Picture, frame: "Frame", chart: "Chart") -> None:
+def draw_series(picture: Picture, frame: Frame, chart: Description) -> None:
     """Add every curve of `chart` to `picture`. A line ends where a value can't be drawn and begins anew after it."""
     failing = [series for series in chart.series if any(not math.isfinite(y) for _, y in series.points)]
     for place, series in enumerate(chart.series):
@@ -23,12 +20,12 @@ def draw_series(picture: Picture, frame: "Frame", chart: "Chart") -> None:
         _curve(picture, frame, series, place, aside)
 
 
-def _curve(picture: Picture, frame: "Frame", series: "Series", place: int, aside: float) -> None:
+def _curve(picture: Picture, frame: Frame, series: Series, place: int, aside: float) -> None:
     colour, shape = look.SERIES[place % 6], look.POINTS[place % 6]
     bare = series.line and len(series.points) > _MANY
     spots: list[Point] = []
     for shown, points in groupby(series.points, lambda point: frame.y_axis.shows(point[1])):
-        seen = [(x, y) for x, y in points if frame.x(x) is not None]
+        seen = [(x, y) for x, y in points if frame.x_axis.part(x) is not None]
         if not shown:
             spots += [_outside(frame, x, y, colour, aside) for x, y in seen]
             continue
@@ -39,7 +36,7 @@ def _curve(picture: Picture, frame: "Frame", series: "Series", place: int, aside
     picture.add(*spots)
 
 
-def _outside(frame: "Frame", x: float, y: float, colour: str, aside: float) -> Point:
+def _outside(frame: Frame, x: float, y: float, colour: str, aside: float) -> Point:
     """The mark for a value that the vertical axis can't show; runs that fail at one place stand side by side."""
     at = frame.x(x)
     if math.isnan(y):
@@ -50,7 +47,7 @@ def _outside(frame: "Frame", x: float, y: float, colour: str, aside: float) -> P
     return Point(at, frame.bottom if low else frame.top, "down" if low else "triangle", colour, 5)
 
 
-def draw_bars(picture: Picture, frame: "Frame", chart: "Chart") -> None:
+def draw_bars(picture: Picture, frame: Frame, chart: Description) -> None:
     """Add every bar of `chart` to `picture`; groups stand side by side over categories, and overlap in histograms."""
     for place, bars in enumerate(chart.bars):
         colour = look.SERIES[(len(chart.series) + place) % 6]
@@ -59,13 +56,13 @@ def draw_bars(picture: Picture, frame: "Frame", chart: "Chart") -> None:
                 shape, name = ("cross", "nan") if math.isnan(height) else ("triangle", "inf")
                 picture.add(Point((left + right) // 2, frame.strips.get(name, frame.top), shape, colour, 5))
                 continue
-            top = frame.bottom if frame.y(height) is None else round(frame.y(height))
+            top = frame.bottom if frame.y_axis.part(height) is None else round(frame.y(height))
             opacity = 0.45 if len(chart.bars) > 1 else 0.7
             hatch = (len(chart.series) + place) % 2 == 1
             picture.add(Rect(left, top, max(1, right - left), frame.bottom - top, colour, colour, opacity, hatch))
 
 
-def _boxes(frame: "Frame", bars: "Bars", place: int, groups: int) -> list[tuple[int, int, float]]:
+def _boxes(frame: Frame, bars: Bars, place: int, groups: int) -> list[tuple[int, int, float]]:
     """Left and right edge of each bar, in whole pixels, and its height."""
     if bars.edges is not None:
         edges = [round(frame.x(edge)) for edge in bars.edges]

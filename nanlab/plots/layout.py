@@ -1,12 +1,12 @@
-"""Where everything of a chart lies: from values to pixels. Curves lie on tenths of pixels, or they look kinked."""
+"""Where everything of a chart lies."""
 
 import math
-from dataclasses import dataclass
 
 from nanlab.plots import look
 from nanlab.plots.axis import Axis, linear, logarithmic
-from nanlab.plots.chart import Band, Chart, Limit, Mark
 from nanlab.plots.curves import draw_bars, draw_series
+from nanlab.plots.description import Band, Description, Limit, Mark
+from nanlab.plots.frame import Frame
 from nanlab.plots.shapes import Path, Picture, Point, Rect, Text
 from nanlab.plots.words import alternative
 
@@ -14,35 +14,12 @@ _LEFT, _RIGHT, _BOTTOM = 66, 18, 48
 _STRIP = 20  # the height of the strips above the axes in which inf and nan stand, one for each
 
 
-@dataclass(frozen=True)
-class Frame:
-    """The plotting area in pixels and the axes across it. `strips` says how high "inf" and "nan" stand, where there are
-    any."""
-
-    left: int
-    top: int
-    right: int
-    bottom: int
-    x_axis: Axis
-    y_axis: Axis
-    strips: dict[str, int]
-
-    def x(self, value: float) -> float | None:
-        part = self.x_axis.part(value)
-        return None if part is None else round(self.left + part * (self.right - self.left), 1)
-
-    def y(self, value: float) -> float | None:
-        part = self.y_axis.part(value)
-        return None if part is None else round(self.bottom - part * (self.bottom - self.top), 1)
-
-
-def place(chart: Chart) -> Picture:
+def place(chart: Description) -> Picture:
     """The picture of `chart`. Cost: well under a millisecond for a hundred points."""
     picture = Picture(chart.width, chart.height, alternative(chart))
     picture.add(Text(16, 25, chart.title, look.TITLE_SIZE, bold=True))
-    named = [*chart.series, *chart.bars]
-    top = 40 + (22 if len(named) > 1 else 0)
-    frame = _frame(chart, top)
+    several = len(chart.series) + len(chart.bars) > 1
+    frame = _frame(chart, 62 if several else 40)
     for band in chart.bands:
         _band(picture, frame, band)
     _axes(picture, frame, chart)
@@ -52,12 +29,12 @@ def place(chart: Chart) -> Picture:
     for row, mark in enumerate(chart.marks):
         _mark(picture, frame, mark, row)
     draw_series(picture, frame, chart)
-    if len(named) > 1:
+    if several:
         _legend(picture, chart)
     return picture
 
 
-def _frame(chart: Chart, top: int) -> Frame:
+def _frame(chart: Description, top: int) -> Frame:
     values = [y for series in chart.series for _, y in series.points] + [h for b in chart.bars for h in b.heights]
     there = [name for name, held in (("nan", any(map(math.isnan, values))), ("inf", math.inf in values)) if held]
     strips = {name: top + _STRIP * row + _STRIP // 2 - 1 for row, name in enumerate(there)}
@@ -66,7 +43,7 @@ def _frame(chart: Chart, top: int) -> Frame:
     return Frame(_LEFT, top, right, bottom, _x_axis(chart), _y_axis(chart, values), strips)
 
 
-def _x_axis(chart: Chart) -> Axis:
+def _x_axis(chart: Description) -> Axis:
     if chart.categories:
         return Axis(-0.6, len(chart.categories) - 0.4)
     values = [x for series in chart.series for x, _ in series.points]
@@ -78,7 +55,7 @@ def _x_axis(chart: Chart) -> Axis:
     return linear(values, pad=0.0 if chart.bars else 0.04)
 
 
-def _y_axis(chart: Chart, values: list[float]) -> Axis:
+def _y_axis(chart: Description, values: list[float]) -> Axis:
     if chart.y_range:
         return _fixed(chart.y_range, chart.y_log)
     if chart.y_log:
@@ -104,7 +81,7 @@ def _is_near(limit: float, values: list[float]) -> bool:
     return largest > 1 and math.log10(largest) > 0.5 * math.log10(limit)
 
 
-def _axes(picture: Picture, frame: Frame, chart: Chart) -> None:
+def _axes(picture: Picture, frame: Frame, chart: Description) -> None:
     width = frame.right - frame.left
     for part, label in frame.y_axis.ticks(7):
         y = round(frame.bottom - part * (frame.bottom - frame.top))
@@ -123,12 +100,13 @@ def _axes(picture: Picture, frame: Frame, chart: Chart) -> None:
     picture.add(Text(18, (frame.top + frame.bottom) // 2, chart.y_label, look.LABEL_SIZE, "middle", upright=True))
 
 
-def _x_ticks(frame: Frame, chart: Chart) -> list[tuple[int, str]]:
+def _x_ticks(frame: Frame, chart: Description) -> list[tuple[float, str]]:
     if chart.categories:
         return [(frame.x(place), name) for place, name in enumerate(chart.categories)]
     whole = all(float(x).is_integer() for series in chart.series for x, _ in series.points) and not chart.bars
-    ticks = [(round(frame.left + part * (frame.right - frame.left)), text) for part, text in frame.x_axis.ticks(9)]
-    return [(x, text) for x, text in ticks if not (whole and "." in text)]
+    width = frame.right - frame.left
+    ticks = [(part, text) for part, text in frame.x_axis.ticks(9) if not (whole and "." in text)]
+    return [(round(frame.left + part * width), text) for part, text in ticks]
 
 
 def _limit(picture: Picture, frame: Frame, limit: Limit) -> None:
@@ -139,10 +117,10 @@ def _limit(picture: Picture, frame: Frame, limit: Limit) -> None:
         text = f"{limit.label}, {'above' if above else 'below'} this view"
         picture.add(Text(frame.right - 20, y, text, look.TICK_SIZE, "end", look.DANGER_TEXT, halo=True))
         return
-    y = frame.y(limit.value)
-    picture.add(Path(((frame.left, y), (frame.right, y)), look.DANGER, 1.5, (8, 4)))
-    text_y = y - 6 if y - frame.top > 22 else y + 16
-    picture.add(Text(frame.left + 10, text_y, limit.label, look.TICK_SIZE, "start", look.DANGER_TEXT, halo=True))
+    at = frame.y(limit.value)
+    picture.add(Path(((frame.left, at), (frame.right, at)), look.DANGER, 1.5, (8, 4)))
+    under = at - 6 if at - frame.top > 22 else at + 16
+    picture.add(Text(frame.left + 10, under, limit.label, look.TICK_SIZE, "start", look.DANGER_TEXT, halo=True))
 
 
 def _mark(picture: Picture, frame: Frame, mark: Mark, row: int) -> None:
@@ -167,14 +145,16 @@ def _edge(frame: Frame, value: float) -> float:
     return frame.right if value == math.inf else frame.x(value)
 
 
-def _legend(picture: Picture, chart: Chart) -> None:
-    x = 16
-    for place, series in enumerate([*chart.series, *chart.bars]):
+def _legend(picture: Picture, chart: Description) -> None:
+    x, curves = 16, len(chart.series)
+    names = [series.name for series in chart.series] + [bars.name for bars in chart.bars]
+    for place, name in enumerate(names):
         colour = look.SERIES[place % 6]
-        if place < len(chart.series):
-            picture.add(Path(((x, 44), (x + 26, 44)), colour, 2.0, look.DASHES[place % 6] if series.line else (1, 30)))
+        if place < curves:
+            dash = look.DASHES[place % 6] if chart.series[place].line else (1, 30)
+            picture.add(Path(((x, 44), (x + 26, 44)), colour, 2.0, dash))
             picture.add(Point(x + 13, 44, look.POINTS[place % 6], colour))
         else:
             picture.add(Rect(x + 6, 38, 14, 12, colour, colour, 0.45, hatch=place % 2 == 1))
-        picture.add(Text(x + 32, 48, series.name, look.LABEL_SIZE))
-        x += 32 + round(look.text_width(series.name, look.LABEL_SIZE)) + 24
+        picture.add(Text(x + 32, 48, name, look.LABEL_SIZE))
+        x += 32 + round(look.text_width(name, look.LABEL_SIZE)) + 24

@@ -4,6 +4,7 @@ The bytes are the same for the same matplotlib version; nbval does not compare t
 """
 
 import io
+from collections.abc import Callable
 
 from nanlab.plots.look import EDGE, GROUND
 from nanlab.plots.shapes import Path, Picture, Point, Rect, Shape, Text
@@ -37,8 +38,8 @@ def _packed(figure) -> bytes:
 
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    size = tuple(round(length) for length in canvas.get_width_height(physical=True))
-    image = Image.frombytes("RGBA", size, canvas.buffer_rgba().tobytes()).convert("RGB")
+    width, height = map(round, canvas.get_width_height(physical=True))
+    image = Image.frombytes("RGBA", (width, height), canvas.buffer_rgba().tobytes()).convert("RGB")
     buffer = io.BytesIO()
     image.quantize(128, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
@@ -91,4 +92,4 @@ def _text(axes, shape: Text, order: int) -> None:
         text.set_path_effects([withStroke(linewidth=3, foreground=GROUND)])
 
 
-_DRAW: dict[type[Shape], object] = {Rect: _rect, Path: _path, Point: _point, Text: _text}
+_DRAW: dict[type[Shape], Callable] = {Rect: _rect, Path: _path, Point: _point, Text: _text}

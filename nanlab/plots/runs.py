@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from nanlab.plots.chart import Chart, Limit, Series
+from nanlab.plots.chart import Chart
+from nanlab.plots.description import Limit, Series
 
 _MAXIMA = {  # torch.finfo(dtype).max, in the words of the lessons
     "float16": "fp16 max 65,504",

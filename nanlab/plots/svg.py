@@ -3,6 +3,7 @@
 Tenths of pixels at most, no ids, no dependency.
 """
 
+from collections.abc import Callable
 from html import escape
 
 from nanlab.plots.look import EDGE, GROUND
@@ -87,4 +88,4 @@ def _text(shape: Text) -> str:
     )
 
 
-_DRAW: dict[type[Shape], object] = {Rect: _rect, Path: _path, Point: _point, Text: _text}
+_DRAW: dict[type[Shape], Callable] = {Rect: _rect, Path: _path, Point: _point, Text: _text}

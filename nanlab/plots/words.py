@@ -1,13 +1,12 @@
 """A chart said in words: for screen readers, for pages without pictures, and for nbval to compare."""
 
 import math
-from typing import TYPE_CHECKING
+from itertools import pairwise
 
-if TYPE_CHECKING:
-    from nanlab.plots.chart import Bars, Chart, Series
+from nanlab.plots.description import Bars, Description, Series
 
 
-def describe(chart: "Chart") -> str:
+def describe(chart: Description) -> str:
     """The title and one line for each curve, bar group, limit and mark, with at most `chart.digits` digits."""
     lines = [f"[chart] {chart.title}"]
     lines += [f"  {_curve(series, chart.digits, chart.x_label)}" for series in chart.series]
@@ -18,7 +17,7 @@ def describe(chart: "Chart") -> str:
     return "\n".join(lines)
 
 
-def alternative(chart: "Chart") -> str:
+def alternative(chart: Description) -> str:
     """The chart in one line: its `alt`, or what `describe` says."""
     return chart.alt or "; ".join(line.strip() for line in describe(chart).removeprefix("[chart] ").split("\n"))
 
@@ -30,7 +29,7 @@ def number(value: float, digits: int) -> str:
     return f"{float(f'{value:.{max(digits, 1)}g}'):g}"
 
 
-def _curve(series: "Series", digits: int, x_label: str) -> str:
+def _curve(series: Series, digits: int, x_label: str) -> str:
     points = series.points
     if not points:
         return f"{series.name}: no values"
@@ -41,10 +40,10 @@ def _curve(series: "Series", digits: int, x_label: str) -> str:
     return said if bad is None else f"{said}, not finite from {x_label or 'x'} {bad:g} on"
 
 
-def _bars(bars: "Bars", chart: "Chart") -> str:
+def _bars(bars: Bars, chart: Description) -> str:
     if chart.categories:
         pairs = zip(chart.categories, bars.heights, strict=True)
         return f"{bars.name}: " + ", ".join(f"{name} {number(height, chart.digits)}" for name, height in pairs)
-    tallest = max(range(len(bars.heights)), key=bars.heights.__getitem__)
-    middle = (bars.edges[tallest] + bars.edges[tallest + 1]) / 2
+    middles = [(low + high) / 2 for low, high in pairwise(bars.edges or ())]
+    _, middle = max(zip(bars.heights, middles, strict=True), key=lambda bar: bar[0])
     return f"{bars.name}: {len(bars.heights)} bars, the tallest around {number(middle, min(chart.digits, 2))}"

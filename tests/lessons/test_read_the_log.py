@@ -142,12 +142,12 @@ def test_the_curve_holds_what_the_log_prints_and_marks_the_first_bad_step():
 
 
 def test_a_finite_log_has_no_mark():
-    assert log_curve("step 1 loss 2\nstep 2 loss 1\n").marks == ()
+    assert log_curve("step 1 loss 2\nstep 2 loss 1\n").marks == []
 
 
 def test_a_log_without_steps_is_drawn_record_by_record():
     chart = log_curve("loss: 2.5\nloss: 2.1\nloss: nan\n")
-    assert (chart.x_label, chart.series[0].x, chart.marks) == ("record", None, ())
+    assert (chart.x_label, chart.series[0].x, chart.marks) == ("record", None, [])
 
 
 def test_a_log_without_a_loss_is_refused():

@@ -1,6 +1,6 @@
 """Pictures for the beginner's lessons: what a training step is, drawn as a walk in a valley. Used by lesson 02."""
 
-from nanlab.plots.chart import Chart, Series
+from nanlab.plots import Chart, Series
 
 START = -2.0  # where every walk begins, as a position left of the bottom
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from nanlab.plots.grid import Cell, Grid
+from nanlab.plots import Cell, Grid
 
 KINDS = ("apples", "pears", "plums")
 COUNTS = ((6, 2, 0), (1, 3, 4), (0, 0, 0), (5, 0, 5))

@@ -1,5 +1,6 @@
 """Pictures of lesson 11: the loss of a log as a curve, and three causes of one symptom with their cures."""
 
+from nanlab.doctor import judge, read
 from nanlab.lessons.read_the_log.failure import CAUSES, FIXES, run
 from nanlab.plots import Cell, Chart, Grid, Mark, Series
 
@@ -9,24 +10,16 @@ SHORT = {"clamp_the_norm": "no division by 0", "check_the_file": "check the rows
 def log_curve(log: object, title: str = "The loss, as the log tells it", digits: int = 3) -> Chart:
     """The training loss that `log` prints (text, path, bytes or file) over its steps, on a log axis, with the first bad
     step marked. A log without step numbers is drawn line by line. ValueError if it prints no loss."""
-    from nanlab.doctor.diagnosis import judge
-    from nanlab.doctor.readers import Reader
-    from nanlab.doctor.run import Run
-    from nanlab.doctor.sieve import close_lines
-    from nanlab.doctor.source import chunks
-
-    run, reader = Run(), Reader()
-    for number, text in close_lines(chunks(log)):
-        run.add(reader.read(number, text))
+    run = read(log)
     points = run.losses()
     if not points:
         raise ValueError("this log prints no loss")
-    steps = [point.event.step for point in points]
-    counted = None not in steps and len(set(steps)) == len(steps)
+    steps = [point.event.step for point in points if point.event.step is not None]
+    counted = len(set(steps)) == len(points)
     answer = judge(run)
-    marks = ()
+    marks: list[Mark] = []
     if counted and answer.first_bad_step is not None:
-        marks = (Mark(answer.first_bad_step, f"{answer.first_bad_kind} at step {answer.first_bad_step}"),)
+        marks.append(Mark(answer.first_bad_step, f"{answer.first_bad_kind} at step {answer.first_bad_step}"))
     series = Series("loss", [point.value.number for point in points], steps if counted else None)
     return Chart(title, "step" if counted else "record", "loss", (series,), marks=marks, y_log=True, digits=digits)
 

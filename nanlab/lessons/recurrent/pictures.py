@@ -2,8 +2,7 @@
 
 from nanlab.course.history import first_nonfinite
 from nanlab.lessons.recurrent.whisper import pass_on
-from nanlab.plots.chart import Chart, Limit, Mark, Series
-from nanlab.plots.runs import format_limit
+from nanlab.plots import Chart, Limit, Mark, Series, format_limit
 
 
 def circle(*times: float, people: int = 100) -> Chart:

@@ -3,7 +3,7 @@
 import math
 
 from nanlab.formats import BF16, FP16, FP32
-from nanlab.plots.grid import Cell, Grid
+from nanlab.plots import Cell, Grid
 
 BOXES = {"small box (fp16)": FP16, "coarse box (bf16)": BF16, "large box (fp32)": FP32}
 _LARGEST = {FP16: "65,504", BF16: "339, then 36 zeros", FP32: "34, then 37 zeros"}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from nanlab.plots.grid import Cell, Grid
+from nanlab.plots import Cell, Grid
 
 
 def weights(points: Sequence[float], dtype: str = "float32") -> Grid:

@@ -3,7 +3,7 @@
 import math
 
 from nanlab.lessons.two_markers.failure import Sheet
-from nanlab.plots.grid import Cell, Grid
+from nanlab.plots import Cell, Grid
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri")
 SOLD, VISITORS = (5.0, 10.0, 10.0, 12.0, 20.0), (20.0, 25.0, 40.0, 40.0, 50.0)
