@@ -6,16 +6,17 @@ Taught from lesson 02 on.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from nanlab.plots import Chart, Mark, Series, format_limit
 
-_CURVES = {
+_LISTS = {  # quantity -> the list of a `History` that holds it
     "loss": "loss",
-    "gradient_norm": "gradient norm",
-    "largest_activation": "largest activation",
-    "largest_weight": "largest weight",
+    "gradient": "gradient_norm",
+    "activation": "largest_activation",
+    "weight": "largest_weight",
 }
 
 
@@ -25,7 +26,7 @@ class Fix:
 
     name: str
     title: str
-    knobs: dict[str, object]
+    knobs: dict[str, Any]
     cures: bool
     why: str
 
@@ -54,6 +55,19 @@ class History:
     def finite(self) -> bool:
         return self.first_bad_step is None
 
+    def note(self, step: int, values: dict[str, float], taken: bool = True) -> bool:
+        """Append one step's loss, gradient, activation and weight; True while all of them are finite.
+
+        `values` stand in the order in which the step makes them: the first that is not finite is named, for the first
+        such step. A step that is not `taken` spoils nothing, and is not named.
+        """
+        for quantity, value in values.items():
+            getattr(self, _LISTS[quantity]).append(value)
+        bad = next((quantity for quantity, value in values.items() if not math.isfinite(value)), None)
+        if bad is not None and taken and self.finite:
+            self.first_bad_step, self.first_bad_where = step, bad
+        return bad is None
+
     def table(self) -> str:
         """The run as text, four significant digits, one step a line."""
         head = f"{'step':>4}  {'loss':>10}  {'gradient norm':>13}  {'largest activation':>18}  {'largest weight':>14}"
@@ -73,19 +87,17 @@ class History:
     ) -> Chart:
         """The run on a log axis with its first bad step marked: `curves` are names of this record's lists, `dtype`
         draws that format's limit (None: no line)."""
-        series = tuple(Series(_CURVES[name], getattr(self, name)) for name in curves)
-        label = ", ".join(_CURVES[name] for name in curves) if len(curves) < 3 else "value"
+        series = tuple(Series(name.replace("_", " "), getattr(self, name)) for name in curves)
+        label = ", ".join(name.replace("_", " ") for name in curves) if len(curves) < 3 else "value"
         limits = () if dtype is None else (format_limit(dtype),)
         return Chart(title, "step", label, series, limits=limits, marks=self.marks(), y_log=True, digits=digits)
 
     def marks(self) -> tuple[Mark, ...]:
         """The first bad step as a mark, such as "loss inf at step 3"; nothing for a finite run."""
-        step = self.first_bad_step
-        if step is None:
+        step, where = self.first_bad_step, self.first_bad_where
+        if step is None or where is None:
             return ()
-        record = {"loss": self.loss, "gradient": self.gradient_norm}
-        record |= {"activation": self.largest_activation, "weight": self.largest_weight}
-        return (Mark(step, f"{self.first_bad_where} {record[self.first_bad_where][step]:g} at step {step}"),)
+        return (Mark(step, f"{where} {getattr(self, _LISTS[where])[step]:g} at step {step}"),)
 
     def plain(self, every: int = 1) -> str:
         """The loss of every `every`-th step in everyday notation, three significant digits: ``154,000,000``.

@@ -1,10 +1,8 @@
 """The live view of a question: options or a number field, a commit, and the reasons behind a fold."""
 
 from html import escape
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from nanlab.course.predict import Prediction
+from nanlab.course.guess import LETTERS, Guess
 
 _STYLE = """<style>
 .nanlab-predict { max-width: 680px; border-left: 4px solid #0072b2; padding: 2px 0 4px 14px; margin: 4px 0; }
@@ -27,7 +25,7 @@ _STYLE = """<style>
 _NOTHING = "Choose one first."
 
 
-def build(prediction: "Prediction"):
+def build(prediction: Guess):
     """The widget of `prediction`. Raises ImportError without ipywidgets."""
     import ipywidgets as w
 
@@ -55,12 +53,12 @@ def build(prediction: "Prediction"):
     return box
 
 
-def _radio(w, prediction: "Prediction"):
+def _radio(w, prediction: Guess):
     options = [option.text for option in prediction.question.options]
     return w.RadioButtons(options=options, value=None, layout=w.Layout(width="auto"))
 
 
-def _number(w, prediction: "Prediction"):
+def _number(w, prediction: Guess):
     unit = prediction.question.unit
     label = f"your guess ({unit})" if unit else "your guess"
     style = {"description_width": "initial"}
@@ -68,17 +66,17 @@ def _number(w, prediction: "Prediction"):
 
 
 def _letter(index: int | None) -> str:
-    return "" if index is None else "abcdefgh"[index]
+    return "" if index is None else LETTERS[index]
 
 
 def _status(text: str) -> str:
     return f'<div role="status" aria-live="polite"><em>{escape(text)}</em></div>'
 
 
-def _committed(prediction: "Prediction") -> str:
+def _committed(prediction: Guess) -> str:
     """What was committed and, folded, the reasons. Right and wrong look alike until the fold is opened."""
     question = prediction.question
-    right, reason = question.judge(prediction.committed)
+    right, reason = question.judge(prediction.answer)
     inside = f"<p><strong>Yours is {'right' if right else 'not what happens'}.</strong> {escape(reason)}</p>"
     if not right and question.kind == "choice":
         inside += f"<p><strong>{escape(question.right.text)}</strong> {escape(question.right.reason)}</p>"

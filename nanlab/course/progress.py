@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nanlab.course import TRACKS
 
-_EMPTY = {"answers": {}, "exercises": {}}
+_EMPTY: dict[str, dict] = {"answers": {}, "exercises": {}}
 
 
 class Progress:

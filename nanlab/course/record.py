@@ -1,6 +1,6 @@
-"""Write one training step into a `History`, and say whether it was finite. Used by the failures of several lessons."""
+"""One training step: write it into a `History`, and take it. Used by the failures of several lessons."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -9,11 +9,11 @@ from nanlab.course.history import History
 
 
 def record(history: History, step: int, activations: Iterable[Tensor], loss: Tensor, gradients: Iterable[Tensor],
-           weights: Iterable[Tensor], order: Sequence[str] = ("weight", "activation", "loss", "gradient")) -> bool:
-    """Append the step's largest magnitudes to `history`; True while all four are finite.
+           weights: Iterable[Tensor]) -> bool:
+    """Note the step's largest magnitudes in `history`, in the order in which a step meets them; True while all four
+    are finite.
 
-    `order` is the order in which a step computes them: the first that is not finite is named. The gradient norm is
-    taken in float64, so that it does not overflow by itself. Cost: one reduction a tensor.
+    The gradient norm is taken in float64, so that it does not overflow by itself. Cost: one reduction a tensor.
     """
     values = {
         "weight": largest(weights),
@@ -21,14 +21,14 @@ def record(history: History, step: int, activations: Iterable[Tensor], loss: Ten
         "loss": loss.item(),
         "gradient": torch.cat([g.double().flatten() for g in gradients]).norm().item(),
     }
-    history.largest_weight.append(values["weight"])
-    history.largest_activation.append(values["activation"])
-    history.loss.append(values["loss"])
-    history.gradient_norm.append(values["gradient"])
-    bad = next((where for where in order if values[where] - values[where] != 0), None)  # inf and nan alike
-    if bad is not None:
-        history.first_bad_step, history.first_bad_where = step, bad
-    return bad is None
+    return history.note(step, values)
+
+
+def descend(weights: Iterable[Tensor], gradients: Iterable[Tensor], lr: float) -> None:
+    """One step of plain gradient descent, in place."""
+    with torch.no_grad():
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.sub_(lr * gradient)
 
 
 def largest(tensors: Iterable[Tensor]) -> float:

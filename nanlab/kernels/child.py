@@ -77,7 +77,7 @@ def _kernel(argv: list[str]) -> int:
         app.start()
     except SystemExit as exit_:
         status = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
-    threading._shutdown()  # what Python itself does before the exit functions
+    threading._shutdown()  # type: ignore[attr-defined]  # what Python itself does before the exit functions
     atexit._run_exitfuncs()
     sys.stdout.flush()
     return status

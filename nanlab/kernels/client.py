@@ -69,7 +69,8 @@ class WarmProcess:
     def close(self) -> None:
         """End the warm process and its kernels."""
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+            if self._process.stdin is not None:
+                self._process.stdin.close()
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -93,7 +94,7 @@ class ForkedKernel:
             body = json.dumps({"argv": argv, "env": dict(env), "cwd": cwd and str(cwd)}).encode()
             socket.send_fds(self._connection, [LENGTH.pack(len(body))], streams)
             self._connection.sendall(body)
-            self.pid = self._number(None)
+            self.pid = self._number(None) or 0  # without a limit it waits for a number
         except OSError:
             self._connection.close()
             raise
@@ -104,9 +105,10 @@ class ForkedKernel:
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end and return the exit status; raises TimeoutExpired after `timeout` seconds."""
-        if self._ended(timeout) is None:
-            raise subprocess.TimeoutExpired("kernel", timeout)
-        return self.returncode
+        status = self._ended(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired("kernel", timeout or 0.0)
+        return status
 
     def send_signal(self, signum: int) -> None:
         if self.poll() is None:

@@ -22,7 +22,7 @@ def write_kernelspec(folder: Path, arguments: Sequence[str] = ()) -> Path:
 
     It is started with `arguments`; a warm one where nanlab's entry point is installed, an ordinary one otherwise.
     """
-    spec = {
+    spec: dict[str, object] = {
         "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", *arguments],
         "display_name": "Python 3 (ipykernel)",
         "language": "python",

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 from jupyter_client.provisioning import LocalProvisioner
 
@@ -24,11 +25,12 @@ class WarmProvisioner(LocalProvisioner):
             self.log.info("An ordinary kernel: warm ones are for Linux and for this Python.")
             return await super().launch_kernel(cmd, **kwargs)
         try:
-            self.process = await asyncio.to_thread(_fork, arguments, kwargs)
+            forked = await asyncio.to_thread(_fork, arguments, kwargs)
         except OSError as error:
             self.log.warning("An ordinary kernel: the warm process did not answer (%s).", error)
             return await super().launch_kernel(cmd, **kwargs)
-        self.pid = self.pgid = self.process.pid  # it leads its own group
+        self.process = cast(subprocess.Popen, forked)
+        self.pid = self.pgid = forked.pid  # it leads its own group
         self.cwd = kwargs.get("cwd", Path.cwd())
         return self.connection_info
 

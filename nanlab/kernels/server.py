@@ -42,7 +42,7 @@ def main(listener_fd: int) -> None:
                 _reap(kernels, selector)
             elif key.fileobj == sys.stdin.fileno():
                 _end(kernels, listener.getsockname())
-            elif not _still_wanted(key.fileobj):
+            elif isinstance(key.fileobj, socket.socket) and not _still_wanted(key.fileobj):
                 _kill(key.data)
                 selector.unregister(key.fileobj)
 

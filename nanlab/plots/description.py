@@ -1,4 +1,4 @@
-"""What a chart is made of: curves, bars, limits, marks and bands on one pair of axes. It says what, and places nothing."""
+"""What a chart is made of: curves, bars, limits, marks and bands on one pair of axes. Nothing is placed here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -123,7 +123,7 @@ def test_a_value_too_large_at_once_is_told_as_such():
     ],
 )
 def test_a_finite_run_is_told_by_how_it_ends(losses, told):
-    outcome = Outcome(History(loss=losses), 0.1, 10.0, "float32", None)
+    outcome = Outcome(History(loss=losses), "float32", None)
     assert told in ExplosionLab().sentence(outcome)
 
 

@@ -7,10 +7,11 @@ As the last expression of a cell a lab shows three ways: live with a kernel, as 
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
+from nanlab.course.history import Fix
 from nanlab.course.lab import page
 from nanlab.course.lab.controls import Button, Control
 from nanlab.plots.show import Figure
@@ -34,34 +35,40 @@ class Lab(ABC):
         names = {control.name for control in self.controls}
         if unknown := set(initial) - names:
             raise TypeError(f"{type(self).__name__} has no control {sorted(unknown)}; it has {sorted(names)}")
-        self.values: dict[str, object] = {}
+        self.values: dict[str, Any] = {}
         for control in self.controls:
             try:
                 self.values[control.name] = control.check(initial.get(control.name, control.value))
             except ValueError as wrong:
                 raise ValueError(f"{control.name}: {wrong}") from None
-        self._box, self._fields = None, {}
+        self._box: Any = None
+        self._fields: dict[str, Any] = {}
         self.result = self._computed(self.values)
 
     @abstractmethod
-    def compute(self, **values) -> object:
+    def compute(self, *args: Any, **values: Any) -> Any:
         """The result for the controls' `values`; may seed torch."""
 
     @abstractmethod
-    def chart(self, result) -> Figure:
+    def chart(self, result: Any) -> Figure:
         """The picture of `result`."""
 
     @abstractmethod
-    def sentence(self, result) -> str:
+    def sentence(self, result: Any) -> str:
         """One or two sentences that say what the picture shows. Live only, so any digits may stand in it."""
 
     @abstractmethod
-    def summary(self, result) -> str:
+    def summary(self, result: Any) -> str:
         """What happened, without the settings, the same on every processor (nbval compares it)."""
 
-    def table(self, result) -> tuple[Sequence[str], Sequence[Sequence[str]]] | None:
+    def table(self, result: Any) -> tuple[Sequence[str], Sequence[Sequence[str]]] | None:
         """Headings and rows to show under the picture, or None."""
         return None
+
+    def fix_among(self, fixes: Sequence[Fix], values: dict[str, Any]) -> Fix | None:
+        """The one of `fixes` that takes the lab as it begins to these `values`, if one does."""
+        standard = {control.name: control.value for control in self.controls}
+        return next((fix for fix in fixes if standard | fix.knobs == values), None)
 
     def settings(self) -> str:
         """The controls' values in a line, such as "lr=0.1, scale=10, float32"."""
@@ -84,11 +91,11 @@ class Lab(ABC):
             self._box = self._build()
         return self._box
 
-    def _computed(self, values: dict[str, object]) -> object:
+    def _computed(self, values: dict[str, Any]) -> Any:
         with torch.random.fork_rng(devices=[]):
             return self.compute(**values)
 
-    def _go(self, values: dict[str, object]) -> None:
+    def _go(self, values: dict[str, Any]) -> None:
         try:
             self.result = self._computed(values)
         except ValueError as wrong:

@@ -6,6 +6,7 @@ A control checks what was entered and says in plain words what is wrong with it.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,13 @@ class Choice:
             return list(self.options.items())
         return [(f"{v:g}" if isinstance(v, float) else str(v), v) for v in self.options]
 
-    def check(self, value: object) -> object:
+    def check(self, value: Any) -> Any:
         """`value` itself when it is one of the options; else ValueError."""
         if value not in [option for _, option in self.pairs]:
             raise ValueError(f"choose one of {', '.join(text for text, _ in self.pairs)}")
         return value
 
-    def say(self, value: object) -> str:
+    def say(self, value: Any) -> str:
         return value if isinstance(value, str) else f"{self.name}={value:g}"
 
 

@@ -5,6 +5,7 @@ ipywidgets' sliders have no accessible name and Python can't give them one, so n
 
 from collections.abc import Callable
 from html import escape
+from typing import Any
 
 from nanlab.course.lab.controls import Choice, Control, Number
 
@@ -99,9 +100,11 @@ class ChoiceField:
             self._changed(self.control.name, change["new"])
 
 
-def field(control: Control, value: object, changed: Callable[[str, object], None]) -> NumberField | ChoiceField:
+def field(control: Control, value: Any, changed: Callable[[str, object], None]) -> NumberField | ChoiceField:
     """The widget for `control`, showing `value`; `changed(name, value)` is called for every valid entry."""
-    return (NumberField if isinstance(control, Number) else ChoiceField)(control, value, changed)
+    if isinstance(control, Number):
+        return NumberField(control, value, changed)
+    return ChoiceField(control, value, changed)
 
 
 def _message(text: str, bad: bool) -> str:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from nanlab.course.history import Fix, History
-from nanlab.course.record import record
+from nanlab.course.record import descend, record
 
 SUSPECTS = ("lr_too_high", "unscaled_inputs_or_targets")
 FIRST_BAD_STEP = 3  # at the standard knobs
@@ -81,7 +81,5 @@ def train(network: nn.Sequential, inputs: torch.Tensor, targets: torch.Tensor, l
         gradients = torch.autograd.grad(loss, list(network.parameters()))
         if not record(history, step, (hidden, output), loss, gradients, network.parameters()):
             break
-        with torch.no_grad():
-            for parameter, gradient in zip(network.parameters(), gradients, strict=True):
-                parameter -= lr * gradient
+        descend(network.parameters(), gradients, lr)
     return history

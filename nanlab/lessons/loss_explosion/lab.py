@@ -1,5 +1,6 @@
 """The explosion lab of lesson 02: learning rate, input scale and number format, and three fixes of which one fails."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,11 +18,9 @@ _FORMATS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run, the settings that made it, and the fix that these settings amount to."""
+    """A run, its number format, and the fix that the settings amount to."""
 
     history: History
-    lr: float
-    scale: float
     dtype: str
     fix: Fix | None
 
@@ -56,7 +55,8 @@ class ExplosionLab(Lab):
 
     def compute(self, lr: float, scale: float, dtype: str, divide_inputs_by: float) -> Outcome:
         history = failure.run(lr, scale, getattr(torch, dtype), steps=_STEPS, divide_inputs_by=divide_inputs_by)
-        return Outcome(history, lr, scale, dtype, self._fix(lr, scale, dtype, divide_inputs_by))
+        values = {"lr": lr, "scale": scale, "dtype": dtype, "divide_inputs_by": divide_inputs_by}
+        return Outcome(history, dtype, self.fix_among(failure.FIXES, values))
 
     def chart(self, result: Outcome) -> Chart:
         return result.history.chart("Loss, step by step", ("loss", "gradient_norm"), result.dtype)
@@ -75,19 +75,13 @@ class ExplosionLab(Lab):
         shown = super().settings()
         return shown.removesuffix(", divide_inputs_by=1")
 
-    def _fix(self, lr: float, scale: float, dtype: str, divide_inputs_by: float) -> Fix | None:
-        """The fix that takes the standard run to these settings, if one does."""
-        standard = {control.name: control.value for control in self.controls}
-        now = {"lr": lr, "scale": scale, "dtype": dtype, "divide_inputs_by": divide_inputs_by}
-        return next((fix for fix in failure.FIXES if standard | fix.knobs == now), None)
-
 
 def _bad(result: Outcome) -> str:
     history, step = result.history, result.history.first_bad_step
     limit = format_limit(result.dtype).label
     if step == 0:
         return f"The {history.first_bad_where} is not finite at the very first step: it does not fit below {limit}."
-    finite = [value for value in history.loss if value - value == 0]
+    finite = [value for value in history.loss if math.isfinite(value)]
     grew = f"The loss starts at {number(finite[0], 3)}"
     if len(finite) > 1:
         grew += f" and stands at {number(finite[-1], 3)} by step {len(finite) - 1}"

@@ -72,7 +72,8 @@ def count_checks(loss: Callable[[], Tensor]) -> int:
 
 def edges(loss: Tensor) -> int:
     """How many edges the backward graph of `loss` has: one for each gradient that a node passes on."""
-    seen, queue, count = set(), [loss.grad_fn], 0
+    seen, count = set(), 0
+    queue = [loss.grad_fn] if loss.grad_fn is not None else []
     while queue:
         node = queue.pop()
         if node in seen:

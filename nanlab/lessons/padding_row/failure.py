@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nanlab.course.history import Fix, History
-from nanlab.course.record import record
+from nanlab.course.record import descend, record
 
 SUSPECTS = ("log_or_div_of_zero",)
 FIRST_BAD_STEP = 5  # at the standard knobs
@@ -138,7 +138,5 @@ def train(model: Encoder, rows: Tensor, targets: Tensor, lr: float, steps: int,
         gradients = torch.autograd.grad(loss, list(model.parameters()))
         if not record(history, step, [unit], loss, gradients, model.parameters()):
             break
-        with torch.no_grad():
-            for parameter, gradient in zip(model.parameters(), gradients, strict=True):
-                parameter -= lr * gradient
+        descend(model.parameters(), gradients, lr)
     return history

@@ -1,6 +1,7 @@
 """The padding lab of lesson 03: share of padding rows, epsilon, what each row is divided by, and number format."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -32,7 +33,7 @@ class Outcome:
     """A run, its settings, its padding row (None without one), and the fix that these settings amount to."""
 
     history: History
-    settings: dict[str, object]
+    settings: dict[str, Any]
     row: Row | None
     fix: Fix | None
 
@@ -55,7 +56,8 @@ class PaddingLab(Lab):
     def compute(self, **values) -> Outcome:
         knobs = values | {"dtype": getattr(torch, values["dtype"])}
         history = failure.run(**knobs, steps=_STEPS)
-        return Outcome(history, values, _padding_row(knobs) if values["share"] else None, self._fix(values))
+        row = _padding_row(knobs) if values["share"] else None
+        return Outcome(history, values, row, self.fix_among(failure.FIXES, values))
 
     def chart(self, result: Outcome) -> Chart:
         title = "Loss and gradient norm, step by step"
@@ -69,7 +71,7 @@ class PaddingLab(Lab):
         history = result.history
         if history.finite:
             return "finite · first non-finite step none"
-        return f"first non-finite step {history.first_bad_step}, in {_WORDS[history.first_bad_where]}"
+        return f"first non-finite step {history.first_bad_step}, in {_WORDS[str(history.first_bad_where)]}"
 
     def table(self, result: Outcome) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         head = ("padding row, at the start", "its size", "divided by", "quotient", "gradient that comes back")
@@ -84,13 +86,8 @@ class PaddingLab(Lab):
         shown = [c for c in self.controls if c.name in _ALWAYS or self.values[c.name] != c.value]
         return ", ".join(control.say(self.values[control.name]) for control in shown)
 
-    def _fix(self, values: dict[str, object]) -> Fix | None:
-        """The fix that takes the standard run to these settings, if one does."""
-        standard = {control.name: control.value for control in self.controls}
-        return next((fix for fix in failure.FIXES if standard | fix.knobs == values), None)
 
-
-def _padding_row(knobs: dict[str, object]) -> Row:
+def _padding_row(knobs: dict[str, Any]) -> Row:
     """Forward and backward through batch 5 at the initial weights."""
     rows, targets = failure.data(knobs["share"], knobs["scale"])
     model = failure.Encoder(knobs["eps"], knobs["divide_by"], knobs["mend"]).to(knobs["dtype"])

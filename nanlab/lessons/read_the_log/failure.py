@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nanlab.course.history import Fix, History, digits
-from nanlab.course.record import record
+from nanlab.course.record import descend, record
 from nanlab.lessons import loss_explosion, padding_row, recurrent, small_boxes, softmax, two_markers
 
 CAUSES = {  # what is wrong with batch 5, and the suspect that it is
@@ -95,15 +95,10 @@ def run(
         errors = (model.head(unit) - targets).square()
         loss = errors.sum() / max(errors.numel(), 1) if count else errors.mean()
         gradients = torch.autograd.grad(loss, list(model.parameters()))
-        first = history.first_bad_step, history.first_bad_where
         finite = record(history, step, [unit], loss, gradients, model.parameters())
-        if first[0] is not None:
-            history.first_bad_step, history.first_bad_where = first
         if stop and not finite:
             break
-        with torch.no_grad():
-            for parameter, gradient in zip(model.parameters(), gradients, strict=True):
-                parameter -= lr * gradient
+        descend(model.parameters(), gradients, lr)
     return history
 
 

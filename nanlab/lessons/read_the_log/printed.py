@@ -5,13 +5,14 @@ Taught in lesson 11. Sources: `transformers.TrainingArguments.logging_nan_inf_fi
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import torch
 
 from nanlab.course.history import History, digits
 from nanlab.lessons import small_boxes, two_markers
 
-SETTLES = {"divide_first": True, "loss_weight": 3.0}  # of `small_boxes.run`: two steps skipped, then it holds
+SETTLES: dict[str, Any] = {"divide_first": True, "loss_weight": 3.0}  # two steps skipped, then the scale holds
 
 
 def metric_without_samples() -> str:

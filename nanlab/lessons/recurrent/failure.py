@@ -172,5 +172,5 @@ def _record(history: SequenceHistory, network: Adder, states: list[torch.Tensor]
     history.radius.append(network.radius())
     finite = [bool(state.isfinite().all()) for state in states]
     history.first_bad_time = finite.index(False) if False in finite else None
-    parameters = list(network.parameters())
-    return record(history, len(history.loss), states, loss, [p.grad for p in parameters], parameters)
+    gradients = [p.grad for p in network.parameters() if p.grad is not None]
+    return record(history, len(history.loss), states, loss, gradients, network.parameters())

@@ -1,5 +1,6 @@
 """The recurrent lab of lesson 06: a gradient's way back through time, beside what the growth law predicts."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -63,10 +64,12 @@ class RecurrentLab(Lab):
     def chart(self, result: Pass) -> Chart:
         seen = result.trace
         series = [Series("gradient norm", seen.gradient), Series("last norm × radius^(steps back)", seen.law)]
-        if result.clip and seen.norm and _finite(seen.norm):
+        if result.clip and seen.norm and math.isfinite(seen.norm):
             series.append(Series("after clipping", [value * seen.clipped / seen.norm for value in seen.gradient]))
-        where = f"{_PLACES.get(seen.first_bad_where, '')} not finite at time step {seen.first_bad_time}"
-        marks = () if seen.first_bad_time is None else (Mark(seen.first_bad_time, where),)
+        marks = []
+        if seen.first_bad_where is not None and seen.first_bad_time is not None:
+            place = _PLACES[seen.first_bad_where]
+            marks.append(Mark(seen.first_bad_time, f"{place} not finite at time step {seen.first_bad_time}"))
         limits = (format_limit(result.dtype),)
         title = "The gradient at each time step (backward runs from right to left)"
         return Chart(title, "time step", "gradient norm", series, limits=limits, marks=marks, y_log=True,
@@ -100,7 +103,7 @@ class RecurrentLab(Lab):
 def _told(result: Pass) -> str:
     seen = result.trace
     if seen.first_bad_where is not None:
-        return _bad(result)
+        return _bad(seen, seen.first_bad_where, format_limit(result.dtype).label)
     steps = len(seen.gradient) - 1
     first, last = seen.gradient[0], seen.gradient[-1]
     if first == 0 or last == 0:
@@ -115,12 +118,10 @@ def _told(result: Pass) -> str:
     return f"{grew}, a factor of {number(per_step, 3)} a step, {verdict}."
 
 
-def _bad(result: Pass) -> str:
-    seen, limit = result.trace, format_limit(result.dtype).label
-    place = _PLACES[seen.first_bad_where]
+def _bad(seen: Trace, where: str, limit: str) -> str:
     when = "" if seen.first_bad_time is None else f", at time step {seen.first_bad_time}"
-    told = f"The first value that is not finite is {place}{when}, past {limit}."
-    if seen.first_bad_where in ("state", "loss"):
+    told = f"The first value that is not finite is {_PLACES[where]}{when}, past {limit}."
+    if where in ("state", "loss"):
         return f"{told} It happened on the way forward, so no clipping of gradients can help."
     return f"{told} States and loss are finite: this overflow happened on the way back."
 
@@ -129,8 +130,8 @@ def _step(result: Pass) -> str:
     seen = result.trace
     if not result.clip:
         return ""
-    if not _finite(seen.norm):
-        left = "not finite" if not _finite(seen.clipped) else "0" if seen.clipped == 0 else number(seen.clipped, 3)
+    if not math.isfinite(seen.norm):
+        left = number(seen.clipped, 3) if math.isfinite(seen.clipped) else "not finite"
         return f"The norm itself is {seen.norm:g} and clipping leaves {left}: nothing is learnt from this step."
     if seen.norm <= result.clip:
         return "The norm is below the threshold: clipping changes nothing."
@@ -140,7 +141,3 @@ def _step(result: Pass) -> str:
 
 def _times(factor: float) -> str:
     return plain_number(factor, 3) if 0.001 < factor < 1e7 else number(factor, 3)
-
-
-def _finite(value: float) -> bool:
-    return value - value == 0

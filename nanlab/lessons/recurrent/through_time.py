@@ -68,14 +68,15 @@ def trace(
         state.retain_grad()
     loss = mse_loss(states[-1] @ network.read_out.T, numbers.sum(dim=1, keepdim=True))
     loss.backward()
-    whole = all(p.grad.isfinite().all().item() for p in network.parameters())
-    norm = get_total_norm([p.grad for p in network.parameters()]).item()
+    gradients = [p.grad for p in network.parameters() if p.grad is not None]
+    whole = all(gradient.isfinite().all().item() for gradient in gradients)
+    norm = get_total_norm(gradients).item()
     if clip is not None:
         clip_grad_norm_(network.parameters(), clip)
-    state = [s.detach().abs().max().item() for s in states]
-    gradient = [s.grad.double().norm().item() for s in states]
-    where, time = _first_bad(state, loss.item(), gradient, whole)
-    return Trace(radius, state, loss.item(), gradient, norm, _norm(network), where, time)
+    sizes = [state.detach().abs().max().item() for state in states]
+    norms = [state.grad.double().norm().item() for state in states if state.grad is not None]
+    where, time = _first_bad(sizes, loss.item(), norms, whole)
+    return Trace(radius, sizes, loss.item(), norms, norm, _norm(gradients), where, time)
 
 
 def overflow_length(radius: float, dtype: torch.dtype = torch.float32) -> int:
@@ -95,8 +96,8 @@ def _first_bad(state: list[float], loss: float, gradient: list[float], whole: bo
     return (None, None) if whole else ("weight gradient", None)
 
 
-def _norm(network: Adder) -> float:
-    return torch.cat([p.grad.double().flatten() for p in network.parameters()]).norm().item()
+def _norm(gradients: list[torch.Tensor]) -> float:
+    return torch.cat([gradient.double().flatten() for gradient in gradients]).norm().item()
 
 
 def _power(base: float, exponent: int) -> float:

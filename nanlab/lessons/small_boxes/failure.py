@@ -7,6 +7,7 @@ holds. Taught in lesson 04. Sources: Micikevicius et al., Mixed Precision Traini
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,7 +17,7 @@ from nanlab.course.history import Fix, History
 SUSPECTS = ("fp16_overflow_or_no_scaler",)
 FIRST_BAD_STEP = 0  # at the standard knobs
 FIRST_BAD_WHERE = "activation"  # the square of the hidden units
-UNDERFLOW = {"divide_first": True, "loss_weight": 2.0**-21}  # knobs that leave no gradient above 0 in fp16
+UNDERFLOW: dict[str, Any] = {"divide_first": True, "loss_weight": 2.0**-21}  # leaves no gradient above 0 in fp16
 
 FIXES = (
     Fix(
@@ -102,7 +103,7 @@ class HalfHistory(History):
         """What became of the run, in words that are the same on every processor."""
         told = [f"Every one of {len(self.loss)} steps is finite."]
         if not self.finite:
-            where = {"activation": "squares"}.get(self.first_bad_where, self.first_bad_where)
+            where = "squares" if self.first_bad_where == "activation" else self.first_bad_where
             told = [f"Not finite from step {self.first_bad_step} on, first in the {where}."]
         if self.skipped:
             told.append(f"{self.skipped} steps were skipped.")
@@ -185,17 +186,11 @@ def _setup(scale: float, seed: int, dtype: torch.dtype):
 
 def _record(history: HalfHistory, step: int, squares, loss, parameters) -> None:
     gradient = torch.cat([p.grad.flatten() for p in parameters]).double()
-    quantities = {
+    values = {
         "activation": squares.detach().abs().max().item(),
         "loss": loss.item(),
         "gradient": gradient.norm().item(),
         "weight": torch.stack([p.detach().abs().max() for p in parameters]).max().item(),
     }
-    history.largest_activation.append(quantities["activation"])
-    history.loss.append(quantities["loss"])
-    history.gradient_norm.append(quantities["gradient"])
-    history.largest_weight.append(quantities["weight"])
     history.zero_share.append((gradient == 0).double().mean().item())
-    bad = [where for where, value in quantities.items() if value - value != 0]  # inf and nan alike
-    if bad and history.finite:
-        history.first_bad_step, history.first_bad_where = step, bad[0]
+    history.note(step, values)

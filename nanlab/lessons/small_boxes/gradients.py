@@ -8,6 +8,8 @@ from functools import cache
 import torch
 from torch import nn
 
+from nanlab.course.record import descend
+
 
 @cache
 def activation_gradients(steps: int = 200) -> torch.Tensor:
@@ -24,9 +26,7 @@ def activation_gradients(steps: int = 200) -> torch.Tensor:
     parameters = list(layers.parameters())
     for _ in range(steps):
         gradients = torch.autograd.grad(nn.functional.cross_entropy(layers(points), labels), parameters)
-        with torch.no_grad():
-            for parameter, gradient in zip(parameters, gradients, strict=True):
-                parameter -= 0.2 * gradient
+        descend(parameters, gradients, 0.2)
     activations = [points]
     for layer in layers:
         activations.append(layer(activations[-1]))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from nanlab.course.history import Fix, History
-from nanlab.course.record import record
+from nanlab.course.record import descend, record
 
 SUSPECTS = ("softmax_or_exp_overflow",)
 FIRST_BAD_STEP = 6  # at the standard knobs: the scale is 10 * 1.5**6 = 113.9 there, and 75.9 one step before
@@ -117,9 +117,7 @@ def run(lr: float = 0.05, scale: float = 10.0, dtype: torch.dtype = torch.float3
         gradients = torch.autograd.grad(loss, list(model.parameters()))
         if not record(history, step, [logits, p], loss, gradients, model.parameters()):
             break
-        with torch.no_grad():
-            for parameter, gradient in zip(model.parameters(), gradients, strict=True):
-                parameter -= lr * gradient
+        descend(model.parameters(), gradients, lr)
     return history
 
 

@@ -82,7 +82,7 @@ class SoftmaxLab(Lab):
 
     def sentence(self, result: Outcome) -> str:
         if result.first_bad is not None:
-            return _overflow(result)
+            return _overflow(result, result.first_bad)
         told = {"naive": _fits, "shifted": lambda _: _SHIFTED, "online": _online}[result.form](result)
         return told + _vanished(result)
 
@@ -113,8 +113,8 @@ def _fits(result: Outcome) -> str:
     return f"No logit is above {form.exp_limit:.4g}, and the sum fits {form.name}."
 
 
-def _overflow(result: Outcome) -> str:
-    form, n = formats.get(result.dtype), result.first_bad
+def _overflow(result: Outcome, n: int) -> str:
+    form = formats.get(result.dtype)
     logit, power = result.passes[n - 1].logit, result.passes[n - 1].power
     if math.isfinite(power):
         return f"Each exponential fits {form.name}; at position {n} their sum does not. It is inf: all shares are 0."

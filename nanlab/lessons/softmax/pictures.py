@@ -1,5 +1,6 @@
 """Pictures for the beginner's lesson 05: points become weights, weights become shares of a prize."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -36,7 +37,7 @@ def shares(points: Sequence[float], from_the_top: bool = False) -> Grid:
 
 def _number(value: float) -> Cell:
     """Three digits, written out up to a million; inf and nan stand out."""
-    if value - value != 0:
+    if not math.isfinite(value):
         return Cell(f"{value}", "bad")
     return Cell(f"{value:,.0f}" if 100 <= value < 1e6 else f"{value:.2g} ")
 

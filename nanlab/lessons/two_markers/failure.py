@@ -91,9 +91,8 @@ class LineHistory(History):
 
     def first_marker(self) -> str:
         """The first value that is no number and its step: ``inf at step 3``."""
-        if self.finite:
-            return "none"
-        return f"{digits(self.loss[self.first_bad_step])} at step {self.first_bad_step}"
+        step = self.first_bad_step
+        return "none" if step is None else f"{digits(self.loss[step])} at step {step}"
 
 
 def run(
@@ -115,7 +114,8 @@ def run(
     weights = torch.zeros(2, dtype=dtype)  # slope and base
     history, days = LineHistory(), batches(bad_day, seed)
     for step in range(steps):
-        share, income = _features(*(column.to(dtype) for column in days[step % len(days)]), drop, replace)
+        sold, visitors, income = (column.to(dtype) for column in days[step % len(days)])
+        share, income = _features(sold, visitors, income, drop, replace)
         loss, gradient = _loss_and_gradient(weights, share, income)
         skipped = skip_nan and bool(loss != loss)
         _record(history, step, share, loss, gradient, weights, skipped)
@@ -141,16 +141,10 @@ def _loss_and_gradient(weights, share, income) -> tuple[torch.Tensor, torch.Tens
 
 
 def _record(history: LineHistory, step: int, share, loss, gradient, weights, skipped: bool) -> None:
-    quantities = {
+    values = {
         "activation": share.abs().max().item(),
         "loss": loss.item(),
         "gradient": gradient.norm().item(),
         "weight": weights.abs().max().item(),
     }
-    history.largest_activation.append(quantities["activation"])
-    history.loss.append(quantities["loss"])
-    history.gradient_norm.append(quantities["gradient"])
-    history.largest_weight.append(quantities["weight"])
-    bad = [where for where, value in quantities.items() if value - value != 0]  # inf and nan alike
-    if bad and not skipped and history.finite:
-        history.first_bad_step, history.first_bad_where = step, bad[0]
+    history.note(step, values, taken=not skipped)

@@ -2,6 +2,9 @@
 
 import math
 
+import torch
+
+from nanlab.lessons.two_markers import failure
 from nanlab.lessons.two_markers.failure import Sheet
 from nanlab.plots import Cell, Grid
 
@@ -12,13 +15,9 @@ THURSDAY = 3
 
 def week(sold: float, visitors: float, treat: str = "keep") -> tuple[Sheet, list[float], list[float]]:
     """The standard week with Thursday's entries replaced: what the sheet computes, and the two columns typed in."""
-    import torch
-
-    from nanlab.lessons.two_markers import failure
-
-    columns = [list(SOLD), list(VISITORS)]
-    columns[0][THURSDAY], columns[1][THURSDAY] = sold, visitors
-    return failure.sheet(torch.tensor(columns[0]), torch.tensor(columns[1]), treat), *columns
+    each_sold, each_visitors = list(SOLD), list(VISITORS)
+    each_sold[THURSDAY], each_visitors[THURSDAY] = sold, visitors
+    return failure.sheet(torch.tensor(each_sold), torch.tensor(each_visitors), treat), each_sold, each_visitors
 
 
 def sheet(sold: float = 12.0, visitors: float = 40.0, treat: str = "keep", title: str = "A shop's week") -> Grid:
@@ -38,8 +37,6 @@ def sheet(sold: float = 12.0, visitors: float = 40.0, treat: str = "keep", title
 
 def spoiled(result: Sheet) -> int:
     """How many of the computed cells are not finite."""
-    import torch
-
     cells = torch.cat([result.share, result.difference, result.average.reshape(1)])
     return int((~cells.isfinite()).sum())
 

@@ -1,5 +1,6 @@
 """The spreadsheet lab of lesson 01: type one day's numbers and see which cells they spoil, and what a repair does."""
 
+import math
 from dataclasses import dataclass
 
 from nanlab.course.lab.base import Lab
@@ -63,4 +64,4 @@ class SheetLab(Lab):
 
 
 def _say(share: float) -> str:
-    return f"{100 * share:.3g} %" if share - share == 0 else f"{share}"
+    return f"{100 * share:.3g} %" if math.isfinite(share) else f"{share}"
