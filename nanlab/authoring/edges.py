@@ -25,7 +25,8 @@ def edges(plain: NotebookNode, shaken: Sequence[NotebookNode]) -> list[str]:
 
 
 def _texts(cell: NotebookNode) -> list[str]:
-    texts, streams = [], {}
+    texts: list[str] = []
+    streams: dict[str, str] = {}
     for output in cell.get("outputs", []):
         if output.output_type == "stream":  # it may come in pieces
             streams[output.name] = streams.get(output.name, "") + output.text
