@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanlab import suspects
+from nanlab import hunt, suspects
 from nanlab.detect import forms
-from nanlab.detect.forms.rules import RULES, rule
+from nanlab.detect.forms.known import KNOWN, key, rule
 from nanlab.detect.forms.table import FORMS, public, row
 
 aten = torch.ops.aten
@@ -80,6 +80,7 @@ def test_the_form_of_two_operands_agrees_with_exact_arithmetic(name, a, b):
         (aten.pow.Tensor_Scalar, (torch.tensor([0.0]), -0.5), "x/0"),
         (aten.pow.Tensor_Scalar, (torch.tensor([1e30]), 2.0), "overflow"),
         (aten.logit.default, (torch.tensor([1.0]),), "log(0)"),
+        (aten.special_entr.default, (torch.tensor([-1e-8]),), "log(<0)"),
         (aten.sin.default, (torch.tensor([math.inf]),), "sin(inf)"),
         (aten.mean.default, (torch.empty(0),), "0/0 (mean of empty)"),
         (aten.mm.default, (torch.full((2, 2), 1e30), torch.full((2, 2), 1e30)), "overflow"),
@@ -140,7 +141,7 @@ def test_a_rule_that_stumbles_does_not_end_the_hunt():
     try:
         assert forms.read(op, (), {}, torch.tensor(math.nan), nan=True).form == "unknown"
     finally:
-        del RULES["stumble_for_a_test"]
+        del KNOWN[key("stumble_for_a_test")]
 
 
 def test_no_operation_has_two_rules():
@@ -167,3 +168,18 @@ def test_every_form_of_the_table_has_a_sentence_and_a_suspect_that_exists():
 )
 def test_forms_that_name_a_function_share_a_row(form, belongs_to):
     assert row(form) == belongs_to and forms.sentence(form) == FORMS[belongs_to][0]
+
+
+@pytest.mark.parametrize(
+    ("spelling", "fact"),
+    [("exp_", "exponential"), ("Exp2Backward0", "exponential"), ("_softmax", "masks"), ("Sigmoid", "vanishes")],
+)
+def test_a_row_of_the_table_answers_to_every_spelling(spelling, fact):
+    assert getattr(forms.known(spelling), fact)
+    assert not getattr(forms.known("ExpandBackward0"), fact)
+
+
+def test_an_operation_brings_the_edge_of_its_derivative_with_its_rule():
+    held = torch.nn.ParameterList([torch.tensor([0.5, 0.0])])
+    report = hunt(lambda: torch.special.entr(held[0]).sum(), held)
+    assert (report.form, report.element, report.where) == ("deriv_of_entr_at_0", [1], "gradient")

@@ -1,7 +1,8 @@
-"""The forms in which a non-finite value is born, and the reading of a form from an operation and its operands."""
+"""The forms in which a non-finite value is born, what is known of operations, and the reading of a form from both."""
 
-from nanlab.detect.forms.operation import Finding
+from nanlab.detect.forms.known import Known, known
+from nanlab.detect.forms.operation import Reading
 from nanlab.detect.forms.read import read
 from nanlab.detect.forms.table import FORMS, public, row, sentence, suspect
 
-__all__ = ["FORMS", "Finding", "public", "read", "row", "sentence", "suspect"]
+__all__ = ["FORMS", "Known", "Reading", "known", "public", "read", "row", "sentence", "suspect"]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nanlab.detect.state.values import bad_mask, first_true, largest, number
 
-Value = float | complex | int | None
+Value = Any  # a Python number, complex where the operands are, or None
 
 
 @dataclass
-class Finding:
-    """A form, the element of the result where it was read, and the operands' values there."""
+class Reading:
+    """A form as it was read: which, at which element of the result, and the operands' values there."""
 
     form: str
     element: list[int]
@@ -30,7 +31,7 @@ class Operation:
     function of the program that it belongs to."""
 
     name: str
-    given: dict[str, object]
+    given: dict[str, Any]
     out: Tensor
     node: str | None = None
     call: str | None = None
@@ -60,13 +61,13 @@ class Operation:
                     found.append(t)
         return found
 
-    def get(self, *names: str) -> object:
-        """The first of the arguments called `names` that was given."""
+    def get(self, *names: str) -> Any:
+        """The first of the arguments called `names` that was given; None when there is none."""
         return next((self.given[n] for n in names if self.given.get(n) is not None), None)
 
     def at(self, *names: str) -> Value:
         """The value of an argument at the element, by broadcasting; None when it has none there or was overwritten."""
-        name = next((n for n in names if self.given.get(n) is not None), None)
+        name = next((n for n in names if self.given.get(n) is not None), "")
         value = self.given.get(name)
         if isinstance(value, bool | int | float | complex):
             return value
@@ -78,12 +79,12 @@ class Operation:
         """The bad value itself."""
         return self.out.detach()[self.element].item()
 
-    def found(self, form: str, /, note: str = "", **operands: object) -> Finding:
-        """A finding at the element; without `operands`, with every operand's value there."""
+    def found(self, form: str, /, note: str = "", **operands: object) -> Reading:
+        """A reading at the element; without `operands`, with every operand's value there."""
         shown = operands or {n: v for n in self.given if (v := self.at(n)) is not None and not isinstance(v, bool)}
-        return Finding(form, list(self.element), {k: number(v) for k, v in shown.items()}, note)
+        return Reading(form, list(self.element), {k: number(v) for k, v in shown.items()}, note)
 
-    def sizes(self) -> dict[str, float]:
+    def sizes(self) -> dict[str, Any]:
         """The largest finite magnitude of each operand."""
         named = ((n, v) for n, v in self.given.items() if isinstance(v, Tensor) and v.is_floating_point())
         return {f"max |{n}|": largest(v) for n, v in named if n not in self.lost}

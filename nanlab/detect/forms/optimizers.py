@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
-from nanlab.detect.forms.operation import Finding, Operation
-from nanlab.detect.forms.rules import rule
+from nanlab.detect.forms.known import rule
+from nanlab.detect.forms.operation import Operation, Reading
 
 
 @rule("_fused_adam", "_fused_adamw", "_fused_adagrad", "_fused_sgd")
-def fused(op: Operation) -> Finding | None:
+def fused(op: Operation) -> Reading | None:
     """A fused step is judged by what it was given: an epsilon of zero, or gradients too large to square."""
     if op.get("eps") == 0 and op.name != "_fused_sgd":
         return op.found("0/0", note="no second moment, and an epsilon of zero", eps=0.0)
     return op.found("overflow", gradient=op.at("grads"))
 
 
-def unpack(name: str, given: dict[str, object], out: Tensor) -> tuple[str, dict[str, object]]:
+def unpack(name: str, given: dict[str, Any], out: Tensor) -> tuple[str, dict[str, Any]]:
     """For an operation on lists (``_foreach_div_``, ``_fused_adam_``): the name of the one operation, and the operands
     that belong to `out` in each list."""
     lists = {k: v for k, v in given.items() if isinstance(v, list | tuple) and v and isinstance(v[0], Tensor)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from nanlab.detect.forms.operation import Finding, Operation, is_nan
-from nanlab.detect.forms.rules import rule
+from nanlab.detect.forms.known import rule
+from nanlab.detect.forms.operation import Operation, Reading, is_nan
 
 
 @rule("mm", "bmm", "matmul", "linear", "mv", "dot", "vdot", "addmm", "baddbmm", "addmv", "addbmm", "addr", "outer",
@@ -14,7 +14,7 @@ from nanlab.detect.forms.rules import rule
       "_mkl_linear", "slow_conv_dilated2d", "slow_conv3d_forward", "_sparse_mm", "_sparse_addmm",
       "mkldnn_rnn_layer", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "_cudnn_rnn", "linear_backward",
       "_scaled_mm", "_grouped_mm", "int_mm", "sspaddmm", "smm", "hspmm",)  # fmt: skip
-def matrix_product(op: Operation) -> Finding | None:
+def matrix_product(op: Operation) -> Reading | None:
     if not is_nan(op.result()):
         return op.found("overflow", **op.sizes())
     if not any(bool(t.isinf().any()) for t in op.tensors()):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from nanlab.detect.forms import fused, optimizers, pointwise, products, reductions  # noqa: F401 - they register their rules
+from nanlab.detect.forms import fused, optimizers, pointwise, products, reductions, storage  # noqa: F401 - the table
 from nanlab.detect.forms.derivatives import derivative
-from nanlab.detect.forms.operation import Finding, Operation
+from nanlab.detect.forms.known import Rule, known
+from nanlab.detect.forms.operation import Operation, Reading
 from nanlab.detect.forms.optimizers import unpack
-from nanlab.detect.forms.rules import RULES, Rule
 
 
 def read(func, args: tuple, kwargs: dict, out: Tensor, *, nan: bool, node: str | None = None, call: str | None = None,
-         lost: frozenset[str] = frozenset()) -> Finding:
+         lost: frozenset[str] = frozenset()) -> Reading:
     """The form in which the first NaN (or, without `nan`, infinity) of `out` came about.
 
     `func` is the operation with its schema, `args` and `kwargs` what it was given, with old values for what it
@@ -24,15 +24,15 @@ def read(func, args: tuple, kwargs: dict, out: Tensor, *, nan: bool, node: str |
     base = func.__name__.split(".")[0].rstrip("_")
     base, given = unpack(base, given, out)
     op = Operation(base, given, out, node, call, lost, nan)
-    steps = [RULES.get(call or ""), derivative if node else None, RULES.get(base)]
-    for step in (steps[0] if base == "where" else None, *steps[1:]):
-        finding = _try(step, op) if step is not None else None
-        if finding is not None:
-            return finding
+    of_call = known(call).rule if base == "where" else None
+    for step in (of_call, derivative if node else None, known(base).rule):
+        reading = _try(step, op) if step is not None else None
+        if reading is not None:
+            return reading
     return op.found("unknown", **op.sizes())
 
 
-def _try(rule: Rule, op: Operation) -> Finding | None:
+def _try(rule: Rule, op: Operation) -> Reading | None:
     """What `rule` says; None where the operands are of a kind that it was not written for (a layout without indexing,
     a dtype without comparison): a hunt must not end for want of a form."""
     try:

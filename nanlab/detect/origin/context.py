@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
+from nanlab.detect.forms import known
 from nanlab.detect.origin.slice import Origin, Slice
 from nanlab.detect.trace.provenance import Event
 
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 
 STATE = {"parameter": "weights", "buffer": "weights", "state": "optimizer_state", "grad": "gradient"}
 LOSS_WORDS = ("loss", "nll", "elbo", "penalty", "objective", "criterion")
-CARRIERS = {"where", "masked_fill", "full", "fill", "scalar_tensor", "copy"}  # they place values that others made
-ALIASES = {"native_layer_norm": "layer_norm", "native_batch_norm": "batch_norm", "native_group_norm": "group_norm",
-           "nll_loss_forward": "nll_loss", "nll_loss2d_forward": "nll_loss", "_to_copy": "to", "div_": "div",
-           "linalg_vector_norm": "norm"}  # fmt: skip
 
 
 def where(tracer: Tracer, origin: Origin, found: Slice, sink: str) -> str:
@@ -77,9 +74,10 @@ def op_name(origin: Origin) -> str:
         return f"{node_name(event.node)} backward"
     if "scaled_dot_product" in event.op:
         return "scaled_dot_product_attention"
-    bare = ALIASES.get(event.op, event.op).rstrip("_").removeprefix("_foreach_").lstrip("_")
-    call = event.call.name if event.call else ""
-    return call if bare in CARRIERS and call and not call.startswith("_") else bare
+    row, call = known(event.op), event.call.name if event.call else ""
+    if row.carries and call and not call.startswith("_"):
+        return call
+    return row.shown or event.op.rstrip("_").removeprefix("_foreach_").lstrip("_")
 
 
 def node_name(node: str) -> str:

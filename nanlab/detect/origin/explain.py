@@ -60,10 +60,10 @@ def _report(tracer: Tracer, found: Slice, sink: str, step: int) -> Report:
         line=place.line if place else None,
         module=module_of(tracer, origin),
         form=forms.public(form),
-        element=event.finding.element if event.finding else list(event.counts.element),
+        element=event.reading.element if event.reading else list(event.counts.element),
         suspect=slug,
         lesson=suspects.get(slug).lesson,
-        operands=event.finding.operands if event.finding else {},
+        operands=event.reading.operands if event.reading else {},
         magnitudes=event.magnitudes,
         node=event.node,
         shape=list(event.shape),
@@ -92,8 +92,8 @@ def form_of(event: Event) -> str:
         return "uninitialised memory"
     if event.kind == "constant":
         return "nan written" if event.counts.nan else "inf written"
-    if event.finding is not None:
-        return event.finding.form
+    if event.reading is not None:
+        return event.reading.form
     return "nan_in" if event.counts.nan else "inf_in"
 
 
@@ -111,11 +111,11 @@ def notes(event: Event, at: Event, found: Slice, sink: str) -> list[str]:
     lines = [forms.sentence(form_of(event))[0].upper() + forms.sentence(form_of(event))[1:] + "."]
     if event.kind == "external" and event.source:
         lines.append(f"{event.source} was not finite before: {event.counts}, first at {list(event.counts.element)}.")
-    if event.finding is not None and event.finding.note:
-        lines.append(f"Here: {event.finding.note}.")
-    then = next((e for e in found.events if e.number > event.number and e.nan_birth and e.finding), None)
+    if event.reading is not None and event.reading.note:
+        lines.append(f"Here: {event.reading.note}.")
+    then = next((e for e in found.events if e.number > event.number and e.nan_birth and e.reading), None)
     if then is not None and not event.counts.nan:
         at = f" at {then.place}" if then.place else ""
-        lines.append(f"The first NaN came of it by {forms.public(then.finding.form)}{at}.")
+        lines.append(f"The first NaN came of it by {forms.public(then.reading.form)}{at}.")
     return lines
 

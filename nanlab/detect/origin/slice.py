@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nanlab.detect.forms import known
 from nanlab.detect.trace.provenance import Event
-
-SOFTMAX = ("softmax", "attention", "logsumexp", "log_softmax")  # what −inf masks are made for
 
 
 @dataclass
@@ -98,7 +97,7 @@ def is_mask(event: Event, birth: Event) -> bool:
     that it is made for, or did no harm before the backward pass. A −inf in the data would have spoilt the loss."""
     if event.kind != "external" or not _holds_only_minus_infinity(event):
         return False
-    return event.source_kind == "buffer" or birth.phase == "backward" or any(s in birth.op for s in SOFTMAX)
+    return event.source_kind == "buffer" or birth.phase == "backward" or known(birth.op).masks
 
 
 def deliberate(event: Event, birth: Event) -> bool:

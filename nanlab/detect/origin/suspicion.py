@@ -7,7 +7,6 @@ import torch
 from nanlab.detect import forms
 from nanlab.detect.trace.provenance import Event
 
-EXPONENTIAL = {"exp", "exp_", "exp2", "expm1", "cosh", "sinh"}
 HALF = {torch.float16, torch.float8_e4m3fn, torch.float8_e5m2}
 RECURRENT = ("rnn", "lstm", "gru")
 EXTERNAL = {"parameter": "bad_init_or_uninitialised", "buffer": "poisoned_state", "state": "poisoned_state",
@@ -35,7 +34,7 @@ def suspect_of(event: Event, form: str, first_step: bool = True, largest_input: 
 
 
 def _overflow(event: Event, largest_input: float) -> str:
-    if event.op in EXPONENTIAL or (event.node or "").startswith("Exp"):
+    if forms.known(event.op).exponential or forms.known(event.node).exponential:
         return "softmax_or_exp_overflow"
     name = type(event.module).__name__.lower() + (event.call.name if event.call else "")
     if event.phase in ("backward", "optimizer") or any(r in name for r in RECURRENT):
@@ -44,5 +43,5 @@ def _overflow(event: Event, largest_input: float) -> str:
 
 
 def _rounding(event: Event) -> bool:
-    operand = event.finding.operands.get("self") if event.finding else None
+    operand = event.reading.operands.get("self") if event.reading else None
     return isinstance(operand, float) and -CANCELLED < operand < 0

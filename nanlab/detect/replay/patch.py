@@ -17,12 +17,12 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nanlab.detect import patching
+from nanlab.detect.forms import known
 from nanlab.detect.origin.report import Target
-from nanlab.detect.replay import safe
-from nanlab.detect.replay.trouble import mend_counts, nonzero_divisor, trouble, where_bad
+from nanlab.detect.replay.mend import finite, floats, mended, repaired, replace, tame
+from nanlab.detect.replay.trouble import trouble, where_bad
 from nanlab.detect.trace.labels import place_of, user_frame
 from nanlab.detect.trace.modes import keep_on_in_backward
-from nanlab.detect.trace.record import UNWRITTEN
 
 
 class PatchCalls(TorchFunctionMode):
@@ -65,23 +65,15 @@ class PatchCalls(TorchFunctionMode):
 
     def mended(self, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments, mended where the call is in trouble."""
-        name, tensors = self.target.call or "", safe.floats(args, kwargs)
+        name, tensors = self.target.call or "", floats(args, kwargs)
         if any(torch._C._functorch.is_functorch_wrapped_tensor(t) for t in tensors):  # cannot be tried on its own
             self.count += 1
-            return safe.replace(args, kwargs, {id(t): safe.tame(t, name) for t in tensors if self.whole})
+            return replace(args, kwargs, {id(t): tame(t, name) for t in tensors if self.whole})
         masks = trouble(func, args, kwargs)
         if masks is None:
             return args, kwargs
         self.count += 1
-        special = mend_counts(func, args, kwargs, name)
-        if special is not None:
-            return special
-        if "div" in name:
-            args, kwargs = nonzero_divisor(args, kwargs)
-        if self.whole or not any(bool(m.any()) for m in masks):
-            return safe.replace(args, kwargs, {id(t): safe.tame(t, name) for t in tensors})
-        mended = {id(t): safe.repaired(t, mask, name) for t, mask in zip(tensors, masks, strict=True)}
-        return safe.replace(args, kwargs, mended)
+        return mended(args, kwargs, masks, name, self.whole)
 
 
 class PatchOperations(TorchDispatchMode):
@@ -102,22 +94,20 @@ class PatchOperations(TorchDispatchMode):
         kwargs = kwargs or {}
         if func.__name__.split(".")[0] != self.target.op or not self._here():
             return func(*args, **kwargs)
-        if self.target.op in UNWRITTEN:
+        if known(self.target.op).unwritten:
             self.count += 1
             return func(*args, **kwargs).zero_()
-        inputs = safe.floats(args, kwargs)
+        inputs = floats(args, kwargs)
         before = {id(t): t.detach().clone() for t in inputs}
         result = func(*args, **kwargs)
-        if safe.finite(result) and all(safe.finite(t) for t in inputs):
+        if finite(result) and finite(inputs):
             return result
         self.count += 1
-        outputs = safe.floats((result,), {})
-        masks = {id(t): where_bad(before[id(t)], None, outputs) for t in inputs}
-        if not any(bool(m.any()) for m in masks.values()):
-            masks = {}
+        masks = {key: where_bad(old, None, floats(result)) for key, old in before.items()}
+        whole = not any(bool(m.any()) for m in masks.values())
         for t in inputs:
-            old = before[id(t)]
-            overwrite(t, safe.repaired(old, masks[id(t)], self.target.op) if masks else safe.tame(old, self.target.op))
+            old, name = before[id(t)], self.target.op
+            overwrite(t, tame(old, name) if whole else repaired(old, masks[id(t)], name))
         return func(*args, **kwargs)
 
     def _here(self) -> bool:

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nanlab.detect import patching
+from nanlab.detect.forms import Known, known
 from nanlab.detect.state.values import WIDE, is_finite, is_numeric
 from nanlab.detect.trace import underflow
 from nanlab.detect.trace.calls import next_number
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 
 SCALAR = torch.ops.aten._local_scalar_dense.default  # what .item() and float() run
 SMALL = 65_536  # elements; an in-place operand up to this size is copied first, so that its old values can be shown
-RELABEL = {"set_", "resize_", "resize_as_", "_unsafe_view", "alias", "_reshape_alias"}  # no new values
-STATISTICS = ("running_mean", "running_var")
-BATCH_NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm")
-UNDECLARED = dict.fromkeys(BATCH_NORMS, STATISTICS)  # written, though the schema does not say so
 _plans: dict[object, Plan] = {}
 
 
@@ -124,7 +121,7 @@ class Operations(TorchDispatchMode):
             record(tracer, func, args, kwargs, outputs, before, written)
         elif isinstance(result, Tensor):
             tracer.recent.note(result, func, tracer.stack, tracer.made)
-            if plan.shrinks:
+            if plan.shrinks is not None:
                 underflow.watch(tracer, plan.shrinks, args, result)
         return result
 
@@ -135,25 +132,23 @@ def _tensors(tree: object) -> list[Tensor]:
 
 class Plan(NamedTuple):
     """What is known of an operation before it runs: whether it makes no new values, the arguments that it writes to
-    (position and name), its name if it can round to zero, and whether it can do no harm with a small number."""
+    (position and name), its row of the table if it can round to zero, and whether it can do no harm with a small
+    number."""
 
     skip: bool
     mutated: tuple[tuple[int, str], ...]
-    shrinks: str
+    shrinks: Known | None
     gentle: bool
 
 
 def _plan(func) -> Plan:
     base = func.__name__.split(".")[0]
-    schema = getattr(func, "_schema", None)
-    skip = (bool(getattr(func, "is_view", False)) and base != "lift_fresh") or base in RELABEL
-    mutated = ()
-    if schema is not None and (schema.is_mutable or base in UNDECLARED):
-        written = (a.name in UNDECLARED.get(base, ()) or (a.alias_info is not None and a.alias_info.is_write)
-                   for a in schema.arguments)  # fmt: skip
-        mutated = tuple((i, a.name) for i, (a, w) in enumerate(zip(schema.arguments, written, strict=True)) if w)
-    shrinks = base if base in underflow.WATCHED or base in underflow.EPSILON else ""
-    plan = _plans[func] = Plan(skip, mutated, shrinks, base in ("mul_", "add_", "sub_"))
+    row, schema = known(base), getattr(func, "_schema", None)
+    skip = (bool(getattr(func, "is_view", False)) and base != "lift_fresh") or row.relabels
+    mutated = tuple((i, a.name) for i, a in enumerate(schema.arguments if schema is not None else ())
+                    if a.name in row.writes or (a.alias_info is not None and a.alias_info.is_write))  # fmt: skip
+    shrinks = row if row.vanishes or row.epsilon else None
+    plan = _plans[func] = Plan(skip, mutated, shrinks, base.endswith("_") and row.gentle)
     return plan
 
 

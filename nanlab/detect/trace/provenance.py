@@ -16,7 +16,7 @@ from torch import Tensor
 from nanlab.detect.state.values import Counts, plain
 
 if TYPE_CHECKING:
-    from nanlab.detect.forms import Finding
+    from nanlab.detect.forms import Reading
     from nanlab.detect.trace.labels import Label, Place
 
 
@@ -48,7 +48,7 @@ class Event:
     nan_birth: bool = False  # made a NaN where no operand held one
     inf_birth: bool = False  # made an infinity where every operand was finite
     parents: list[Parent] = field(default_factory=list)
-    finding: Finding | None = None
+    reading: Reading | None = None
     source: str = ""  # what an external tensor is: "parameter bank.table", "batch[0]", ...
     source_kind: str = ""  # parameter, buffer, state, grad, batch, unknown
     writes: str = ""  # what an optimizer's operation wrote to, in the same words

@@ -21,14 +21,6 @@ from nanlab.detect.trace.underflow import graph_of
 if TYPE_CHECKING:
     from nanlab.detect.trace.tracer import Tracer
 
-UNWRITTEN = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
-CONSTANTS = {
-    "full", "full_like", "new_full", "new_tensor", "fill", "fill_", "fill_diagonal_", "tensor", "as_tensor", "asarray",
-    "scalar_tensor", "where", "masked_fill", "masked_fill_", "index_fill", "index_fill_", "scatter", "scatter_", "pad",
-    "constant_pad_nd", "clamp", "nan_to_num", "__setitem__", "zeros_like", "detach",
-}  # fmt: skip - the program's own calls that write what they are told to
-OVERWRITES = {"copy_", "fill_", "zero_", "normal_", "uniform_", "set_", "random_", "exponential_", "bernoulli_"}
-
 
 def record(tracer: Tracer, func, args, kwargs, outputs: list[Tensor], before: dict[int, Tensor],
            written: list[Tensor]) -> None:  # fmt: skip
@@ -52,9 +44,9 @@ def record(tracer: Tracer, func, args, kwargs, outputs: list[Tensor], before: di
         event.with_graph = any(graph_of(t) is not None for _, t in operands)
         _births(event, func, out, parents, [t for _, t in operands if id(t) not in lost], before, scalars)
         if event.nan_birth or event.inf_birth:
-            event.finding = forms.read(func, old_args, old_kwargs, out, nan=event.nan_birth, node=event.node,
+            event.reading = forms.read(func, old_args, old_kwargs, out, nan=event.nan_birth, node=event.node,
                                        call=event.call.name if event.call else None, lost=lost_names)  # fmt: skip
-            event.finding.form = underflow.refine(tracer, event.finding.form, operands)
+            event.reading.form = underflow.refine(tracer, event.reading.form, operands)
             event.magnitudes = tracer.recent.magnitudes(but=event.call)
         if written and event.phase == "optimizer":
             event.writes = " ".join(tracer.sources.name(out))
@@ -90,7 +82,7 @@ def _births(event: Event, func, out: Tensor, parents: list[Parent], operands: li
             scalars: list[float]) -> None:  # fmt: skip
     """Marks what kind of event it is, and whether a NaN or an infinity was made here."""
     counts = event.counts
-    if event.op in UNWRITTEN:
+    if forms.known(event.op).unwritten:
         event.kind = "uninitialised"
     elif event.op == "lift_fresh":  # numbers become a tensor: the program's own, or an array's
         event.parents.clear()
@@ -98,7 +90,7 @@ def _births(event: Event, func, out: Tensor, parents: list[Parent], operands: li
         event.source = "data from outside torch"
     elif scalars and not parents and not _made_nan(counts, scalars):
         event.kind = "constant"
-        if counts.nan and event.call is not None and event.call.name not in CONSTANTS:
+        if counts.nan and event.call is not None and not forms.known(event.call.name).fills:
             event.kind = "internal"  # torch.logdet and others choose NaN themselves: the choice is the origin
     else:
         event.nan_birth = bool(counts.nan) and not any(p.counts.nan for p in parents if p.event.kind != "internal")
@@ -130,9 +122,10 @@ def _operands(func, args, kwargs) -> list[tuple[str, Tensor]]:
     names = [a.name for a in schema.arguments] if schema is not None else []
     given = [*zip(names + ["?"] * len(args), args, strict=False), *kwargs.items()]
     base = func.__name__.split(".")[0]
+    overwrites = base.endswith("_") and forms.known(base).overwrites
     found = []
     for name, value in given:
-        if name == "out" or (name == "self" and base in OVERWRITES):
+        if name == "out" or (name == "self" and overwrites):
             continue
         for t in value if isinstance(value, list | tuple) else [value]:
             if isinstance(t, Tensor) and is_numeric(t) and t.numel():

@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from nanlab.detect.forms import Known, known
 from nanlab.detect.trace.calls import Calls
 
 if TYPE_CHECKING:
     from nanlab.detect.trace.tracer import Tracer
 
-WATCHED = {"exp", "exp_", "exp2", "pow", "square", "sigmoid", "special_expit"}  # they make zeros out of what is none
-EPSILON = {"add", "add_", "clamp", "clamp_min", "maximum"}  # how an epsilon is added
 HALF_OF_LEAST = 2.98e-8  # half of fp16's least subnormal number, 2**-24: what is smaller rounds to 0
 MOST = 100_000  # calls remembered: more than a step has
 DEPTH = 24  # nodes to look back through
 DIVISORS = ("other", "tensor2", "self")
 
 
-def watch(tracer: Tracer, name: str, args: tuple, out: Tensor) -> None:
-    """Notes the call that runs now when `out` holds a zero that came of a finite nonzero operand."""
+def watch(tracer: Tracer, row: Known, args: tuple, out: Tensor) -> None:
+    """Notes the call that runs now, of an operation with the facts `row`, when `out` holds a zero that came of a finite
+    nonzero operand."""
     x = args[0]
     if not tracer.stack or not isinstance(x, Tensor) or not out.is_floating_point():
         return
-    if name in EPSILON:
+    if row.epsilon:
         small = [a for a in args[1:] if isinstance(a, float) and a] if out.dtype is torch.float16 else []
         gone = any(abs(a) < HALF_OF_LEAST for a in small)
     else:
-        some = x != 0 if name in ("pow", "square") else x.isfinite()
+        some = x != 0 if row.keeps_zero else x.isfinite()
         gone = x.shape == out.shape and bool(((out == 0) & some).any())
     if gone:
         if len(tracer.vanished) > MOST:
@@ -49,8 +49,8 @@ def refine(tracer: Tracer, form: str, operands: list[tuple[str, Tensor]]) -> str
     node = graph_of(operand) if operand is not None else None
     if node is None:
         return form
-    softmax = form == "log(0)" and type(node).__name__.startswith(("Softmax", "Sigmoid"))
-    if not softmax and not (tracer.vanished and _behind(node, tracer.made, tracer.vanished)):
+    probability = form == "log(0)" and known(type(node).__name__).probability
+    if not probability and not (tracer.vanished and _behind(node, tracer.made, tracer.vanished)):
         return form
     return {"0/0": "0/0 (underflow)", "x/0": "x/0: underflow"}.get(form, "log(0): underflow")
 
