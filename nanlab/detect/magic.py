@@ -83,7 +83,7 @@ class CellHunt:
         with aside():
             bad = [t for t in tensors if not is_finite(t)]
             if bad:
-                self.report = explain(self.tracer, sink, bad, step=self.tracer.step)
+                self.report = explain(self.tracer, sink, bad, step=self.tracer.program.step)
                 self.tracer.muted = True
 
     def look_at_end(self, result: object) -> None:
@@ -98,7 +98,7 @@ class CellHunt:
                 self.report = None
         if self.report is None and isinstance(result, float) and result - result != 0 and self.tracer.last_scalar:
             with aside():
-                self.report = explain(self.tracer, "result", [self.tracer.last_scalar], step=self.tracer.step)
+                self.report = explain(self.tracer, "result", [self.tracer.last_scalar], step=self.tracer.program.step)
 
     def leaf_gradients(self) -> list[Tensor]:
         """The gradients of the leaves that the cell's losses were computed from."""

@@ -55,10 +55,10 @@ def test_modes_are_off_while_quiet_and_on_again_after():
     with Tracer() as tracer:
         tracer.quiet.begin()
         torch.ones(2) * 2
-        assert tracer.number == 0
+        assert tracer.program.number == 0
         tracer.quiet.end()
         torch.ones(2)
-        assert tracer.number == 1
+        assert tracer.program.number == 1
 
 
 def test_a_tracer_that_is_closed_while_quiet_leaves_nothing_off():
@@ -66,13 +66,13 @@ def test_a_tracer_that_is_closed_while_quiet_leaves_nothing_off():
         tracer.quiet.begin()
     with Tracer() as tracer:
         torch.ones(2)
-    assert tracer.number == 1
+    assert tracer.program.number == 1
 
 
 def test_what_runs_aside_is_not_traced():
     with Tracer() as tracer, quiet.aside():
         torch.log(torch.zeros(2))
-    assert tracer.number == 0
+    assert tracer.program.number == 0
 
 
 @pytest.mark.parametrize(

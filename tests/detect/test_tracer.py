@@ -68,7 +68,7 @@ def test_it_detaches_when_it_finds_something():
 def test_it_can_be_opened_inside_another_mode():
     with torch.device("cpu"), Tracer() as tracer:
         torch.log(torch.zeros(2))
-    assert tracer.number > 0
+    assert tracer.program.number > 0
 
 
 def test_finite_results_are_not_kept_alive():

@@ -128,7 +128,7 @@ class Rerun:
         with ExitStack() as stack:
             stack.callback(self.drop)
             tracer = stack.enter_context(eager_tracer(self.model, self.optimizers, start.batch))
-            tracer.watch_readers(list(bad.bad.values()))
+            tracer.readers.wait_for(list(bad.bad.values()))
             stack.enter_context(self.watcher.replaying(lambda seen: None))
             yield start.batch
         return bad.report(tracer)

@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from torch import nn
 
 from nanlab.detect.forms import known
 from nanlab.detect.origin.slice import Origin, Slice
 from nanlab.detect.trace.provenance import Event
-
-if TYPE_CHECKING:
-    from nanlab.detect.trace.tracer import Tracer
+from nanlab.detect.trace.trace import Trace
 
 STATE = {"parameter": "weights", "buffer": "weights", "state": "optimizer_state", "grad": "gradient"}
 LOSS_WORDS = ("loss", "nll", "elbo", "penalty", "objective", "criterion")
 
 
-def where(tracer: Tracer, origin: Origin, found: Slice, sink: str) -> str:
+def where(trace: Trace, origin: Origin, found: Slice, sink: str) -> str:
     """Which part of the step made the value: one of `report.PLACES`."""
     event = origin.event
     if event.kind == "external":
-        return STATE.get(event.source_kind) or ("input" if _enters_model(tracer, origin, found) else "target")
+        return STATE.get(event.source_kind) or ("input" if _enters_model(trace, origin, found) else "target")
     if event.phase == "backward" or (sink == "gradient" and event.phase == "forward"):
         return "gradient"
     if event.phase == "optimizer" or sink in ("weights", "optimizer_state"):
         return "optimizer_state" if event.writes.startswith("state") or sink == "optimizer_state" else "weights"
-    if _in_model(tracer, event):
+    if _in_model(trace, event):
         return "forward"
     later = (e for e in found.events if e.number > event.number and e.phase == "forward")
-    return "forward" if any(_in_model(tracer, e) for e in later) else "loss"
+    return "forward" if any(_in_model(trace, e) for e in later) else "loss"
 
 
-def _in_model(tracer: Tracer, event: Event) -> bool:
+def _in_model(trace: Trace, event: Event) -> bool:
     """Whether `event` ran in the model proper: in one of its modules, but neither in a loss module or method nor in the
     last lines of a root whose forward returns the loss itself."""
     module = event.module
-    if not isinstance(module, nn.Module) or not tracer.paths.inside(module) or is_loss(module):
+    if not isinstance(module, nn.Module) or not trace.program.paths.inside(module) or is_loss(module):
         return False
     if _in_loss_method(module, event):
         return False
-    return not any(module is m and start < event.number <= end for m, start, end in tracer.loss_spans)
+    return not any(module is m and start < event.number <= end for m, start, end in trace.program.loss_spans)
 
 
 def _in_loss_method(module: nn.Module, event: Event) -> bool:
@@ -55,12 +52,12 @@ def is_loss(module: nn.Module) -> bool:
     return isinstance(module, nn.modules.loss._Loss) or type(module).__name__.lower().endswith(("loss", "criterion"))
 
 
-def _enters_model(tracer: Tracer, origin: Origin, found: Slice) -> bool:
+def _enters_model(trace: Trace, origin: Origin, found: Slice) -> bool:
     """Whether a bad tensor of the batch was fed to the model, rather than compared with what came out of it."""
     reader = origin.reader
-    if reader is not None and (_in_model(tracer, reader) or reader.with_graph):
-        return _in_model(tracer, reader)
-    return any(_in_model(tracer, e) for e in found.events if e.kind == "op" and e.phase == "forward")
+    if reader is not None and (_in_model(trace, reader) or reader.with_graph):
+        return _in_model(trace, reader)
+    return any(_in_model(trace, e) for e in found.events if e.kind == "op" and e.phase == "forward")
 
 
 def op_name(origin: Origin) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 from torch import Tensor
 
 from nanlab.detect.forms import public
-from nanlab.detect.origin.explain import _report, form_of
+from nanlab.detect.origin.explain import form_of, report_on
 from nanlab.detect.origin.report import Report
 from nanlab.detect.origin.slice import slice_back
 from nanlab.detect.trace.provenance import Event, Tags, storage_key
-from nanlab.detect.trace.tracer import Tracer
+from nanlab.detect.trace.trace import Trace
 
 
 class LayeredTags(Tags):
@@ -21,9 +21,7 @@ class LayeredTags(Tags):
     def __init__(self) -> None:
         super().__init__()
         self._past: dict[int, tuple] = {}
-        self.came_from: dict[
-            int, Event
-        ] = {}  # number of the operation that read a bad tensor -> the event that made it
+        self.came_from: dict[int, Event] = {}  # id of the event that read a bad tensor -> the event that made it
 
     def seal(self, before: int | None = None) -> None:
         """Turns everything written so far, or by operations up to number `before`, into the past; forgets what belongs
@@ -74,21 +72,21 @@ def _gone(weak: object) -> bool:
     return bool(expired()) if expired is not None else False
 
 
-def read_by_script(tracer: Tracer, step: int, since: int, failed: str | None) -> Report | None:
+def read_by_script(trace: Trace, step: int, since: int, failed: str | None) -> Report | None:
     """The report on a non-finite number that the program looked at itself: one that stopped because of it (`failed`
     says how), or one that never calls backward. It is the last such number read out of a tensor (``item()``,
     ``float()``) since operation `since`, or, for a program that stopped, the last 0-dim result that is still alive.
     None where there is none, or only numbers that were written on purpose."""
-    event = tracer.last_scalar
+    event = trace.last_scalar
     if event is not None and event.number < since:
         event = None
-    if event is None and failed is not None and isinstance(tracer.tags, LayeredTags):
-        event = tracer.tags.latest_number(since)
+    if event is None and failed is not None and isinstance(trace.tags, LayeredTags):
+        event = trace.tags.latest_number(since)
     if event is None:
         return None
     found = slice_back([event])
     if found.origins[0].event.kind != "op":
         return None
-    report = _report(tracer, found, "loss", step)
+    report = report_on(trace, found, "loss", step)
     report.notes.append(failed or "The script read it out of a tensor; it called no backward.")
     return report

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
@@ -37,7 +38,7 @@ def search(step_fn: Callable[[], object], model: nn.Module | None = None, optimi
     `nanlab.hunt`, which is this and a confirmation. With `known`, LookupError before any other optimizer steps, whose
     state could not be put back. What `step_fn` raises passes through."""
     tracer = Tracer(model, optimizer, batch)
-    tracer.watch_readers([p for p in tracer.sources.parameters() if not is_finite(p)])
+    tracer.readers.wait_for([p for p in tracer.sources.parameters() if not is_finite(p)])
     try:
         with eager(), tracer:
             follow(step_fn, tracer, known)
@@ -45,7 +46,7 @@ def search(step_fn: Callable[[], object], model: nn.Module | None = None, optimi
         report = explain(tracer, stop.sink, stop.bad, step=step)
         if stop.sink == "buffer" and report.form in WRITTEN:
             return Report("finite", step=step)
-        if tracer.unscaled and not tracer.step:
+        if tracer.unscaled and not tracer.program.step:
             report.notes.append(SKIPPED)
         return report
     return Report("finite", step=step)
@@ -63,10 +64,12 @@ def follow(step_fn: Callable[[], object], tracer: Tracer, known: list | None = N
     `known`, no other optimizer may step."""
     watched = []  # optimizer steps that could have made a bad value
 
-    def before(optimizer: object) -> None:
+    def before(optimizer: Optimizer) -> bool:
         if known is not None and not any(optimizer is one for one in known):
             raise LookupError("an optimizer that was not given is about to step")
-        watched.append(not _before_optimizer(tracer, optimizer))
+        unwatched = _before_optimizer(tracer, optimizer)
+        watched.append(not unwatched)
+        return unwatched
 
     tracer.on_backward = lambda losses: _check("loss", losses)
     tracer.on_optimizer = before
@@ -78,7 +81,7 @@ def follow(step_fn: Callable[[], object], tracer: Tracer, known: list | None = N
         if not tracer.losses and loss.requires_grad:
             loss.sum().backward()
     with aside():
-        if not tracer.step:
+        if not tracer.program.step:
             _check("gradient", gradients(tracer))
         _after_step(tracer, any(watched))
         _check("buffer", [t for kind, name, t in tracer.sources.everything() if kind == "buffer" and name in healthy])
@@ -92,15 +95,14 @@ def _after_step(tracer: Tracer, watched: bool) -> None:
         _check("weights", params)
 
 
-def _before_optimizer(tracer: Tracer, optimizer: object) -> bool:
+def _before_optimizer(tracer: Tracer, optimizer: Optimizer) -> bool:
     """Looks at the gradients, and has the optimizer's arithmetic watched only where that could make a bad value of
     them. Returns whether it cannot."""
     with aside():
         size = screen.norm(gradients(tracer))
         if not math.isfinite(size):
             _check("gradient", gradients(tracer))
-        tracer.hushed = harmless(optimizer, size)
-    return tracer.hushed
+        return harmless(optimizer, size)
 
 
 def gradients(tracer: Tracer) -> list[Tensor]:

@@ -104,7 +104,7 @@ class ScriptWatch(patching.Listener):
                 bad = first_look(module, [])
             if bad is not None and self._hunt.tracer is not None:
                 self._bad_start = bad
-                self._hunt.tracer.watch_readers(list(bad.bad.values()))
+                self._hunt.tracer.readers.wait_for(list(bad.bad.values()))
 
     def _step_start(self) -> None:
         """Called wherever a step may begin; acts once a step, at the first of them."""

@@ -45,16 +45,16 @@ class StepHunt:
         """A step begins: here, or at its first differentiable operation where the forward pass came before
         ``zero_grad``."""
         if self.tracer is not None:
-            first = self.tracer.first_differentiable
+            first = self.tracer.program.first_differentiable
             self._past.seal(first)
-            self._began = self.tracer.number if first is None else first
+            self._began = self.tracer.program.number if first is None else first
             if first is None:
                 self.tracer.losses.clear()
 
     def ended(self) -> None:
         """A step ended; what was differentiable so far was its own."""
         if self.tracer is not None:
-            self.tracer.first_differentiable = None
+            self.tracer.program.first_differentiable = None
 
     def batch_came(self) -> None:
         """What is there now is the input of what follows."""

@@ -4,42 +4,38 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
 
 from torch import Tensor
 
 from nanlab.detect import patching
 from nanlab.detect.state.screen import norm
 from nanlab.detect.state.training import gradients, parameters
-from nanlab.detect.trace.calls import next_number
-from nanlab.detect.trace.labels import Label, module_at, place_of, spot_of, user_frame
+from nanlab.detect.trace.labels import place_of, user_frame
+from nanlab.detect.trace.program import Program
 from nanlab.detect.trace.quiet import aside, harmless
-
-if TYPE_CHECKING:
-    from nanlab.detect.trace.tracer import Tracer
+from nanlab.detect.trace.trace import Trace
 
 
-def attach(tracer: Tracer, undo: list[Callable[[], None]]) -> None:
-    """Attaches `tracer` everywhere; each attachment puts what detaches it on `undo` at once."""
-    undo.append(_modules(tracer))
-    undo.append(_optimizers(tracer))
-    undo.append(patching.on_losses(tracer.saw_losses))
-    undo.append(_custom_functions(tracer))
+def attach(trace: Trace, stack: ExitStack, operations: bool) -> None:
+    """Has `trace` told of everything; what ends that is put on `stack`. `operations` says whether the modes will be
+    on."""
+    stack.callback(_modules(trace))
+    stack.callback(_optimizers(trace, operations))
+    stack.callback(patching.on_losses(trace.saw_losses))
+    stack.callback(_custom_functions(trace.program))
 
 
-def _modules(tracer: Tracer) -> Callable[[], None]:
+def _modules(trace: Trace) -> Callable[[], None]:
+    program = trace.program
+
     def enter(module, args):
-        if not tracer.modules:
-            tracer.saw_root(module)
-        tracer.modules.append(module)
+        if not program.modules:
+            trace.saw_root(module)
+        program.modules.append(module)
 
     def leave(module, args, output):
-        while tracer.modules and tracer.modules.pop() is not module:
-            pass  # a module whose forward raised, and was caught, left no other trace
-        if tracer.modules:
-            tracer.last_inner = tracer.number
-        elif _holds_a_loss(output):
-            tracer.loss_spans.append((module, tracer.last_inner, tracer.number))
+        program.left(module, _holds_a_loss(output))
 
     return patching.on_call(enter, leave)
 
@@ -50,43 +46,33 @@ def _holds_a_loss(output: object) -> bool:
     return any(isinstance(t, Tensor) and t.dim() == 0 and t.grad_fn is not None for t in parts)
 
 
-def _optimizers(tracer: Tracer) -> Callable[[], None]:
+def _optimizers(trace: Trace, operations: bool) -> Callable[[], None]:
+    program = trace.program
+
     def before(optimizer, args, kwargs):
-        tracer.saw_optimizer(optimizer)
-        tracer.stepped_at = place_of(user_frame(sys._getframe(1))[0])
-        tracer.hushed = False
-        if tracer.on_optimizer is not None:
-            tracer.on_optimizer(optimizer)
-        elif tracer.operations:
+        trace.saw_optimizer(optimizer)
+        program.stepped_at = place_of(user_frame(sys._getframe(1))[0])
+        if trace.on_optimizer is not None:
+            unwatched = trace.on_optimizer(optimizer)
+        else:
             with aside():
-                tracer.hushed = harmless(optimizer, norm(gradients(parameters(optimizer))))
-        tracer.optimizing += 1
-        if tracer.hushed and len(args) < 2 and "closure" not in kwargs:  # a closure would run forward in the step
-            tracer.quiet.begin()
+                unwatched = operations and harmless(optimizer, norm(gradients(parameters(optimizer))))
+        program.optimizing += 1
+        if unwatched and len(args) < 2 and "closure" not in kwargs:  # a closure would run forward in the step
+            trace.quiet.begin()
 
     def after(optimizer, args, kwargs):
-        tracer.quiet.end()
-        tracer.optimizing = max(0, tracer.optimizing - 1)
-        tracer.step += 1
+        trace.quiet.end()
+        program.optimizing = max(0, program.optimizing - 1)
+        program.step += 1
 
     return patching.on_step(before, after)
 
 
-def _custom_functions(tracer: Tracer) -> Callable[[], None]:
+def _custom_functions(program: Program) -> Callable[[], None]:
     """Labels the node of a custom `autograd.Function` with the line that called ``apply``."""
 
     def apply(cls, plain, /, *args, **kwargs):
-        frame, _ = user_frame(sys._getframe(1))
-        module = module_at(frame, tracer.modules)
-        tracer.calls += 1
-        label = Label(cls.__name__, place_of(frame), module, tracer.calls, tracer.number + 1, spot_of(frame))
-        tracer.stack.append(label)
-        start = next_number()
-        try:
-            result = plain(*args, **kwargs)
-        finally:
-            tracer.stack.pop()
-        tracer.made.note(start, label)
-        return result
+        return program.run(cls.__name__, user_frame(sys._getframe(1))[0], plain, args, kwargs)
 
     return patching.around_apply(apply)

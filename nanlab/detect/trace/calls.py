@@ -9,6 +9,7 @@ graph a Python object.)
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import Any
 
 from torch.autograd import _get_sequence_nr as next_number
 
@@ -37,7 +38,7 @@ class Calls:
                 for held in (self._starts, self._ends, self._labels):
                     del held[: MOST // 2]
 
-    def of(self, node: object) -> Label | None:
+    def of(self, node: Any) -> Label | None:
         """The innermost call that made `node`; None for a node from before the watch began, and for the nodes that
         only add a gradient up."""
         number = node._sequence_nr()

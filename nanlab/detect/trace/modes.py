@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,12 +18,9 @@ from nanlab.detect import patching
 from nanlab.detect.forms import Known, known
 from nanlab.detect.state.values import WIDE, is_finite, is_numeric
 from nanlab.detect.trace import underflow
-from nanlab.detect.trace.calls import next_number
-from nanlab.detect.trace.labels import Label, module_at, place_of, spot_of, user_frame
+from nanlab.detect.trace.labels import user_frame
 from nanlab.detect.trace.record import record, scalar_read
-
-if TYPE_CHECKING:
-    from nanlab.detect.trace.tracer import Tracer
+from nanlab.detect.trace.trace import Trace
 
 SCALAR = torch.ops.aten._local_scalar_dense.default  # what .item() and float() run
 SMALL = 65_536  # elements; an in-place operand up to this size is copied first, so that its old values can be shown
@@ -33,31 +30,16 @@ _plans: dict[object, Plan] = {}
 class Functions(TorchFunctionMode):
     """Sees the functions that the program calls, and the graph nodes that they make."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, trace: Trace) -> None:
         super().__init__()
-        self.tracer = tracer
+        self.trace, self.program = trace, trace.program
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+        kwargs, program = kwargs or {}, self.program
         name = getattr(func, "__name__", "")
-        tracer = self.tracer
-        if tracer.muted or name in ("__get__", "__set__") or (tracer.optimizing and not torch.is_grad_enabled()):
+        if self.trace.muted or name in ("__get__", "__set__") or (program.optimizing and not torch.is_grad_enabled()):
             return func(*args, **kwargs)  # attributes, and torch.optim's own arithmetic, need no label
-        frame, _ = user_frame(sys._getframe(1))
-        tracer.calls += 1
-        module = module_at(frame, tracer.modules)
-        label = Label(name, place_of(frame), module, tracer.calls, tracer.number + 1,
-                      spot_of(frame))
-        tracer.stack.append(label)
-        start = next_number()
-        try:
-            result = func(*args, **kwargs)
-        finally:
-            tracer.stack.pop()
-        if tracer.first_differentiable is None and next_number() > start:
-            tracer.first_differentiable = label.first_op
-        tracer.made.note(start, label)
-        return result
+        return program.run(name, user_frame(sys._getframe(1))[0], func, args, kwargs)
 
 
 def keep_on_in_backward(mode: TorchFunctionMode, callers: list[FrameType | None]) -> Callable[[], None]:
@@ -83,9 +65,9 @@ class Operations(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, trace: Trace) -> None:
         super().__init__()
-        self.tracer = tracer
+        self.trace, self.program = trace, trace.program
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -93,17 +75,17 @@ class Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        tracer = self.tracer
-        if tracer.muted or tracer.quiet.looking_away:
+        trace, program = self.trace, self.program
+        if trace.muted or trace.quiet.looking_away:
             return func(*args, **kwargs)
-        tracer.number += 1
+        program.number += 1
         plan = _plans.get(func) or _plan(func)
-        if tracer.unread:
-            tracer.note_readers(args)
+        if trace.readers.waiting:
+            trace.readers.note(args, program)
         if plan.skip or (plan.gentle and _is_gentle(args)):
             return func(*args, **kwargs)
         if func is SCALAR and not is_finite(args[0]):
-            scalar_read(tracer, args[0])
+            scalar_read(trace, args[0])
         written = _written(plan.mutated, args, kwargs) if plan.mutated else []
         before = {id(t): t.detach().clone() for t in written if is_numeric(t) and t.numel() <= SMALL}
         result = func(*args, **kwargs)
@@ -114,15 +96,15 @@ class Operations(TorchDispatchMode):
         for out in outputs:
             if is_numeric(out):
                 if is_finite(out):
-                    tracer.tags.wrote(out, None)
+                    trace.tags.wrote(out, None)
                 else:
                     bad = True
         if bad:
-            record(tracer, func, args, kwargs, outputs, before, written)
+            record(trace, func, args, kwargs, outputs, before, written)
         elif isinstance(result, Tensor):
-            tracer.recent.note(result, func, tracer.stack, tracer.made)
+            trace.recent.note(result, func, program)
             if plan.shrinks is not None:
-                underflow.watch(tracer, plan.shrinks, args, result)
+                underflow.watch(trace, plan.shrinks, args, result)
         return result
 
 

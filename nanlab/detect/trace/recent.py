@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from nanlab.detect.state.values import largest
-from nanlab.detect.trace.calls import Calls
 from nanlab.detect.trace.labels import Label
+from nanlab.detect.trace.program import Program
 
 KEPT = 64  # results remembered
 SHOWN = 6  # lines shown
@@ -23,12 +23,12 @@ class Recent:
     def __init__(self) -> None:
         self._ring: deque[tuple[StorageWeakRef, torch.dtype, str, Label | None]] = deque(maxlen=KEPT)
 
-    def note(self, t: Tensor, func, stack: list[Label], made: Calls) -> None:
+    def note(self, t: Tensor, func, program: Program) -> None:
         """Remembers `t`, just made by the operation `func`."""
         if t.layout is not torch.strided or t.is_nested or not t.is_floating_point():
             return
         node = torch._C._current_autograd_node()
-        label = made.of(node) if node is not None else stack[-1] if stack else None
+        label = program.made.of(node) if node is not None else program.stack[-1] if program.stack else None
         name = node.name() if node is not None else func.__name__.split(".")[0]
         try:
             self._ring.append((StorageWeakRef(t.untyped_storage()), t.dtype, name, label))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,63 +14,61 @@ from nanlab.detect import forms
 from nanlab.detect.state.values import Counts, bad_mask, count, is_numeric
 from nanlab.detect.trace import underflow
 from nanlab.detect.trace.labels import in_hook, module_at, place_of, recomputing, spot_of, trail_of, user_frame
-from nanlab.detect.trace.provenance import Event, Parent, storage_key
+from nanlab.detect.trace.provenance import Event, Parent
+from nanlab.detect.trace.trace import Trace
 from nanlab.detect.trace.underflow import graph_of
 
-if TYPE_CHECKING:
-    from nanlab.detect.trace.tracer import Tracer
 
-
-def record(tracer: Tracer, func, args, kwargs, outputs: list[Tensor], before: dict[int, Tensor],
+def record(trace: Trace, func, args, kwargs, outputs: list[Tensor], before: dict[int, Tensor],
            written: list[Tensor]) -> None:  # fmt: skip
     """Makes an event for every non-finite tensor among `outputs` and tags what they are stored in. `before` holds the
     old values of small operands that were overwritten, by ``id``; larger ones are lost."""
-    tracer.unscaled = tracer.unscaled or func.__name__.startswith("_amp_foreach")
+    trace.unscaled = trace.unscaled or func.__name__.startswith("_amp_foreach")
     lost = {id(t) for t in written if id(t) not in before}
     operands = _operands(func, args, kwargs)
-    found = [_tagged(tracer, n, t) if id(t) in lost else _parent(tracer, n, t, before) for n, t in operands]
+    found = [_tagged(trace, n, t) if id(t) in lost else _parent(trace, n, t, before) for n, t in operands]
     parents = [parent for parent in found if parent is not None]
     scalars = [a for a in (*args, *kwargs.values()) if isinstance(a, float) and not math.isfinite(a)]
-    if scalars and tracer.last_scalar is not None:
-        parents.append(Parent(tracer.last_scalar, tracer.last_scalar.counts, "scalar"))
+    if scalars and trace.last_scalar is not None:
+        parents.append(Parent(trace.last_scalar, trace.last_scalar.counts, "scalar"))
     old_args, old_kwargs = tree_map(lambda a: before.get(id(a), a), (args, kwargs)) if before else (args, kwargs)
     lost_names = frozenset(n for n, t in operands if id(t) in lost)
     for out in outputs:
         counts = count(out) if is_numeric(out) else None
         if counts is None:
             continue
-        event = _event(tracer, func, out, counts, parents)
+        event = _event(trace, func, out, counts, parents)
         event.with_graph = any(graph_of(t) is not None for _, t in operands)
         _births(event, func, out, parents, [t for _, t in operands if id(t) not in lost], before, scalars)
         if event.nan_birth or event.inf_birth:
             event.reading = forms.read(func, old_args, old_kwargs, out, nan=event.nan_birth, node=event.node,
                                        call=event.call.name if event.call else None, lost=lost_names)  # fmt: skip
-            event.reading.form = underflow.refine(tracer, event.reading.form, operands)
-            event.magnitudes = tracer.recent.magnitudes(but=event.call)
+            event.reading.form = underflow.refine(trace, event.reading.form, operands)
+            event.magnitudes = trace.recent.magnitudes(but=event.call)
         if written and event.phase == "optimizer":
-            event.writes = " ".join(tracer.sources.name(out))
-        tracer.tags.wrote(out, event)
+            event.writes = " ".join(trace.sources.name(out))
+        trace.tags.wrote(out, event)
 
 
-def scalar_read(tracer: Tracer, t: Tensor) -> None:
+def scalar_read(trace: Trace, t: Tensor) -> None:
     """Notes that the program took a non-finite Python number out of `t`, so that its later use can be traced back."""
-    parent = _parent(tracer, "self", t, {})
+    parent = _parent(trace, "self", t, {})
     if parent is not None:
-        tracer.last_scalar = parent.event
+        trace.last_scalar = parent.event
 
 
-def _event(tracer: Tracer, func, out: Tensor, counts: Counts, parents: list[Parent]) -> Event:
-    node = torch._C._current_autograd_node()
+def _event(trace: Trace, func, out: Tensor, counts: Counts, parents: list[Parent]) -> Event:
+    node, program = torch._C._current_autograd_node(), trace.program
     frame, optim = user_frame(sys._getframe(2))
-    place, spot, module = place_of(frame), spot_of(frame), module_at(frame, tracer.modules)
-    call, trail = tracer.stack[-1] if tracer.stack else None, trail_of(frame)
-    phase = "optimizer" if tracer.optimizing and optim else "forward"
+    place, spot, module = place_of(frame), spot_of(frame), module_at(frame, program.modules)
+    call, trail = program.stack[-1] if program.stack else None, trail_of(frame)
+    phase = "optimizer" if program.optimizing and optim else "forward"
     if node is not None and not (recomputing(frame) and torch.is_grad_enabled()):
-        phase, call = "backward", tracer.made.of(node)
-        if call is not None and not in_hook(frame, tracer.callers):
+        phase, call = "backward", program.made.of(node)
+        if call is not None and not in_hook(frame, program.callers):
             place, spot, module, trail = call.place, call.spot, call.module, []
     return Event(
-        number=tracer.number, op=func.__name__.split(".")[0], phase=phase, step=tracer.step, counts=counts,
+        number=program.number, op=func.__name__.split(".")[0], phase=phase, step=program.step, counts=counts,
         shape=tuple(out.shape), dtype=out.dtype, place=place, module=module, call=call,
         node=node.name() if node is not None and phase == "backward" else None, parents=list(parents), spot=spot,
         trail=trail,
@@ -133,27 +130,28 @@ def _operands(func, args, kwargs) -> list[tuple[str, Tensor]]:
     return found
 
 
-def _parent(tracer: Tracer, name: str, t: Tensor, before: dict[int, Tensor]) -> Parent | None:
+def _parent(trace: Trace, name: str, t: Tensor, before: dict[int, Tensor]) -> Parent | None:
     counts = count(before.get(id(t), t))
     if counts is None:
         return None
-    events = tracer.tags.of(t)
-    return Parent(events[0] if events else external(tracer, t, counts), counts, name)
+    events = trace.tags.of(t)
+    return Parent(events[0] if events else external(trace, t, counts), counts, name)
 
 
-def _tagged(tracer: Tracer, name: str, t: Tensor) -> Parent | None:
+def _tagged(trace: Trace, name: str, t: Tensor) -> Parent | None:
     """What a large operand held before it was overwritten can only be known from what wrote it."""
-    events = tracer.tags.of(t)
+    events = trace.tags.of(t)
     return Parent(events[0], events[0].counts, name) if events else None
 
 
-def external(tracer: Tracer, t: Tensor, counts: Counts) -> Event:
+def external(trace: Trace, t: Tensor, counts: Counts) -> Event:
     """The event that stands for a tensor that no watched operation made."""
-    kind, name = tracer.sources.name(t)
+    kind, name = trace.sources.name(t)
     event = Event(
-        number=tracer.number, op="external", phase="", step=tracer.step, counts=counts, shape=tuple(t.shape),
-        dtype=t.dtype, place=None, module=None, call=None, node=None, kind="external", source=name, source_kind=kind,
-        reader=tracer.readers.get(storage_key(t)) or ((tracer.stepped_at, None) if kind == "state" else None),
+        number=trace.program.number, op="external", phase="", step=trace.program.step, counts=counts,
+        shape=tuple(t.shape), dtype=t.dtype, place=None, module=None, call=None, node=None, kind="external",
+        source=name, source_kind=kind,
+        reader=trace.readers.of(t) or ((trace.program.stepped_at, None) if kind == "state" else None),
     )  # fmt: skip
-    tracer.tags.wrote(t, event)
+    trace.tags.wrote(t, event)
     return event

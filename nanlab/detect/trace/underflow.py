@@ -6,16 +6,14 @@ behind a zero divisor carry the numbers of the calls that made them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nanlab.detect.forms import Known, known
 from nanlab.detect.trace.calls import Calls
-
-if TYPE_CHECKING:
-    from nanlab.detect.trace.tracer import Tracer
+from nanlab.detect.trace.trace import Trace
 
 HALF_OF_LEAST = 2.98e-8  # half of fp16's least subnormal number, 2**-24: what is smaller rounds to 0
 MOST = 100_000  # calls remembered: more than a step has
@@ -23,11 +21,11 @@ DEPTH = 24  # nodes to look back through
 DIVISORS = ("other", "tensor2", "self")
 
 
-def watch(tracer: Tracer, row: Known, args: tuple, out: Tensor) -> None:
+def watch(trace: Trace, row: Known, args: tuple, out: Tensor) -> None:
     """Notes the call that runs now, of an operation with the facts `row`, when `out` holds a zero that came of a finite
     nonzero operand."""
     x = args[0]
-    if not tracer.stack or not isinstance(x, Tensor) or not out.is_floating_point():
+    if not trace.program.stack or not isinstance(x, Tensor) or not out.is_floating_point():
         return
     if row.epsilon:
         small = [a for a in args[1:] if isinstance(a, float) and a] if out.dtype is torch.float16 else []
@@ -36,12 +34,12 @@ def watch(tracer: Tracer, row: Known, args: tuple, out: Tensor) -> None:
         some = x != 0 if row.keeps_zero else x.isfinite()
         gone = x.shape == out.shape and bool(((out == 0) & some).any())
     if gone:
-        if len(tracer.vanished) > MOST:
-            tracer.vanished.clear()
-        tracer.vanished.add(tracer.stack[-1].call)
+        if len(trace.vanished) > MOST:
+            trace.vanished.clear()
+        trace.vanished.add(trace.program.stack[-1].call)
 
 
-def refine(tracer: Tracer, form: str, operands: list[tuple[str, Tensor]]) -> str:
+def refine(trace: Trace, form: str, operands: list[tuple[str, Tensor]]) -> str:
     """`form`, narrowed down where its zero is what is left of an underflow."""
     if form not in ("0/0", "x/0", "log(0)"):
         return form
@@ -50,12 +48,12 @@ def refine(tracer: Tracer, form: str, operands: list[tuple[str, Tensor]]) -> str
     if node is None:
         return form
     probability = form == "log(0)" and known(type(node).__name__).probability
-    if not probability and not (tracer.vanished and _behind(node, tracer.made, tracer.vanished)):
+    if not probability and not (trace.vanished and _behind(node, trace.program.made, trace.vanished)):
         return form
     return {"0/0": "0/0 (underflow)", "x/0": "x/0: underflow"}.get(form, "log(0): underflow")
 
 
-def graph_of(t: Tensor) -> object:
+def graph_of(t: Tensor) -> Any:
     """The graph node that made `t`; None for a leaf, and for a view of what was changed in place since (there torch
     raises)."""
     try:
@@ -66,7 +64,7 @@ def graph_of(t: Tensor) -> object:
 
 def _behind(node, made: Calls, calls: set[int]) -> bool:
     """Whether one of `calls` made a node at most `DEPTH` nodes behind `node`."""
-    todo, seen = [node], set()
+    todo, seen = [node], set[Any]()
     while todo and len(seen) < DEPTH:
         node = todo.pop(0)
         if node is None or node in seen:
