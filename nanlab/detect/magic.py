@@ -18,6 +18,7 @@ from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
 from nanlab.detect.replay.step import eager, gradients
 from nanlab.detect.state.nesting import named_leaves
+from nanlab.detect.state.training import leaves_of
 from nanlab.detect.state.values import is_finite
 from nanlab.detect.trace.quiet import aside
 from nanlab.detect.trace.tracer import Tracer
@@ -88,7 +89,8 @@ class CellHunt:
 
     def look_at_end(self, result: object) -> None:
         """Gradients that no optimizer has looked at, weights after the last step, then the cell's result."""
-        self.look("gradient", gradients(self.tracer) + self.leaf_gradients())
+        leaves = [t.grad for t in leaves_of(self.tracer.losses) if t.grad is not None]
+        self.look("gradient", gradients(self.tracer) + leaves)
         self.look("weights", [t for kind, _, t in self.tracer.sources.everything() if kind == "parameter"])
         if self.report is None:
             self.look("result", [t for _, t in named_leaves(result, "result")])
@@ -99,20 +101,6 @@ class CellHunt:
         if self.report is None and isinstance(result, float) and result - result != 0 and self.tracer.last_scalar:
             with aside():
                 self.report = explain(self.tracer, "result", [self.tracer.last_scalar], step=self.tracer.program.step)
-
-    def leaf_gradients(self) -> list[Tensor]:
-        """The gradients of the leaves that the cell's losses were computed from."""
-        found, todo, seen = [], [loss.grad_fn for loss in self.tracer.losses], set()
-        while todo:
-            node = todo.pop()
-            if node is None or node in seen:
-                continue
-            seen.add(node)
-            leaf = getattr(node, "variable", None)
-            if leaf is not None and leaf.grad is not None:
-                found.append(leaf.grad)
-            todo += [following for following, _ in node.next_functions]
-        return found
 
 
 @dataclass
@@ -125,9 +113,9 @@ class CellFinding:
 
     def listing(self) -> list[tuple[int, str, bool]]:
         """The lines near the marked one, with their numbers."""
-        at = self.line()
-        lines = list(enumerate(self.source.splitlines(), 1)) if at is not None else []
-        return [(n, text, n == at) for n, text in lines if abs(n - at) <= SHOWN]
+        if (at := self.line()) is None:
+            return []
+        return [(n, text, n == at) for n, text in enumerate(self.source.splitlines(), 1) if abs(n - at) <= SHOWN]
 
     def line(self) -> int | None:
         """The line of the cell that made the value, or that called what made it."""

@@ -29,8 +29,7 @@ def zero_meets_infinity(op: Operation) -> bool:
     if op.get("mat1", "batch1") is not None:
         a = op.get("mat1", "batch1")
     if isinstance(a, Tensor) and isinstance(b, Tensor) and a.dim() >= 2 and b.dim() >= 2 and len(op.element) >= 2:
-        lead, row, column = op.element[:-2], op.element[-2], op.element[-1]
-        x, y = a[(*lead, row)], b[(*lead, slice(None), column)]
+        x, y = a[op.element[:-1]], b[op.element[:-2]][:, op.element[-1]]
         if x.shape == y.shape:
             return bool((((x == 0) & y.isinf()) | (x.isinf() & (y == 0))).any())
     return any(bool((t == 0).any()) for t in op.tensors())

@@ -13,6 +13,7 @@ from nanlab.detect.origin.report import PLACES, Report, Target
 from nanlab.detect.origin.slice import Origin, Slice, slice_back
 from nanlab.detect.origin.suspicion import suspect_of
 from nanlab.detect.state.nesting import named_leaves
+from nanlab.detect.state.training import Optimizers
 from nanlab.detect.state.values import count, is_numeric, largest
 from nanlab.detect.trace.labels import columns
 from nanlab.detect.trace.provenance import Event
@@ -23,7 +24,7 @@ UNSEEN = "No watched operation made it: it was there before the watch began, or 
 
 
 def explain(trace: Trace, sink: str, bad: Sequence[Tensor | Event], *, step: int = 0, model: nn.Module | None = None,
-            optimizer: object = None, batch: object = None) -> Report:  # fmt: skip
+            optimizer: Optimizers = None, batch: object = None) -> Report:  # fmt: skip
     """The report on `bad`, the tensors that went bad in `sink` (``"loss"``, ``"gradient"``, ``"weights"`` or
     ``"optimizer_state"``) while `trace` was taken. Finite tensors among them are passed over, an event stands for
     itself; `step` is the 0-based count of optimizer steps that the report gives. `model`, `optimizer` and `batch`

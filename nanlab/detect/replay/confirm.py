@@ -12,6 +12,7 @@ from nanlab.detect.replay import samples
 from nanlab.detect.replay.interventions import Experiment, double, zeroed
 from nanlab.detect.replay.patch import PatchCalls, patches
 from nanlab.detect.state.checkpoint import keep
+from nanlab.detect.state.training import Optimizers
 
 MOST_SAMPLES = 32  # replays spent on leaving out one sample after the other
 MOST_LINES = 4  # origins that are mended together
@@ -19,7 +20,7 @@ NEEDS = "a confirmation needs the model (and its optimizers): the step runs agai
 NARROWED = {"0/0": "0/0 (underflow)"}
 
 
-def confirm(report: Report, step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: object = None,
+def confirm(report: Report, step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: Optimizers = None,
             batch: object = None, restore: Callable[[], None] | None = None) -> Report:  # fmt: skip
     """Replays ``step_fn()`` under interventions and lists in ``report.confirmed_by`` those that made it finite:
 

@@ -10,10 +10,11 @@ from nanlab.detect.origin.report import Report
 from nanlab.detect.replay import confirm as confirmation
 from nanlab.detect.replay.step import search
 from nanlab.detect.state.checkpoint import keep
+from nanlab.detect.state.training import Optimizers
 
 
-def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: object = None, batch: object = None,
-         *, step: int = 0, confirm: bool = False) -> Report:  # fmt: skip
+def hunt(step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: Optimizers = None,
+         batch: object = None, *, step: int = 0, confirm: bool = False) -> Report:  # fmt: skip
     """Runs ``step_fn()`` once and reports the first non-finite value that its loss, its gradients or its weights
     depend on.
 

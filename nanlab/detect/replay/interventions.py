@@ -20,7 +20,7 @@ from nanlab.detect.origin.report import Report
 from nanlab.detect.replay import samples
 from nanlab.detect.replay.patch import patches
 from nanlab.detect.replay.step import Stop, search, unwatched
-from nanlab.detect.state.training import TrainingState
+from nanlab.detect.state.training import Optimizers, TrainingState
 from nanlab.detect.state.values import is_finite, is_numeric
 
 Context = AbstractContextManager[Any]
@@ -62,7 +62,7 @@ class Experiment:
 
     step_fn: Callable[[object], object]
     model: nn.Module | None
-    optimizer: object
+    optimizer: Optimizers
     batch: object
     begin: Callable[[], Context]
     step: int = 0

@@ -32,7 +32,8 @@ class PatchCalls(TorchFunctionMode):
     def __init__(self, target: Target, whole: bool) -> None:
         super().__init__()
         self.target, self.whole, self.count = target, whole, 0
-        self._depth, self._undo = 0, []
+        self._depth = 0
+        self._undo: list[Callable[[], None]] = []
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

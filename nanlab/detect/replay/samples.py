@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -87,5 +88,5 @@ def _pick(tree: object, keep: list[int], length: int) -> object:
     return tree
 
 
-def _fields(tree: object) -> Iterator[tuple[str, object]]:
+def _fields(tree: Any) -> Iterator[tuple[str, object]]:
     return ((f.name, getattr(tree, f.name)) for f in fields(tree) if hasattr(tree, f.name))

@@ -11,6 +11,7 @@ import os
 import pickle
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -60,7 +61,7 @@ def _why(error: Exception, target: Path) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def read(path: str | os.PathLike) -> dict[str, object]:
+def read(path: str | os.PathLike) -> dict[str, Any]:
     """The data of the scene at `path`, its tensors on the CPU.
 
     Raises `SceneError` when there is no file, when it is truncated or damaged, when it is no scene, and when a newer

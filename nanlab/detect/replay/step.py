@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
 from nanlab.detect.state import screen, training
-from nanlab.detect.state.training import TrainingState
+from nanlab.detect.state.training import Optimizers, TrainingState
 from nanlab.detect.state.values import is_finite
 from nanlab.detect.trace.quiet import aside, harmless
 from nanlab.detect.trace.tracer import Tracer
@@ -32,7 +32,7 @@ class Stop(BaseException):
         self.sink, self.bad = sink, bad
 
 
-def search(step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: object = None,
+def search(step_fn: Callable[[], object], model: nn.Module | None = None, optimizer: Optimizers = None,
            batch: object = None, step: int = 0, known: list | None = None) -> Report:  # fmt: skip
     """Runs ``step_fn()`` once, its operations watched, and reports what the first bad value came from; see
     `nanlab.hunt`, which is this and a confirmation. With `known`, LookupError before any other optimizer steps, whose

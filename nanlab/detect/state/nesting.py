@@ -59,7 +59,7 @@ def named_leaves(tree: Any, name: str) -> Iterator[tuple[str, Tensor]]:
                 yield from named_leaves(leaf, name + keystr(path))
 
 
-def map_tensors(tree: Any, change: Callable[[Tensor], object], depth: int = 0) -> object:
+def map_tensors(tree: Any, change: Callable[[Tensor], object], depth: int = 0) -> Any:
     """`tree` with every tensor replaced by what `change` makes of it; containers are new, all else is shared."""
     if isinstance(tree, Tensor):
         return change(tree)
@@ -161,7 +161,7 @@ def _encode_numpy(array: Any, lost: list[str], path: str) -> object:
     return {"kind": "numpy", "tensor": t, "scalar": isinstance(array, numpy.generic)}
 
 
-def decode(data: object, device: str | None = None) -> object:
+def decode(data: object, device: str | None = None) -> Any:
     """The nesting that `encode` made `data` from. Tensors go to the device they were on where there is one, or to
     `device`. A class that is not loaded comes back as a named tuple or a `SimpleNamespace` with the same fields."""
     if not isinstance(data, dict):

@@ -1,7 +1,7 @@
 """Where an operation stands in the user's program: the source line, the module, the call that it belongs to."""
 
+import contextlib
 import re
-import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from torch import nn
 
 OURS = str(Path(__file__).parents[1])
 TORCH = str(Path(torch.__file__).parent)
-SKIP = (TORCH, OURS, str(Path(sys.modules["contextlib"].__file__)), "<frozen")  # frames that are nobody's program
+SKIP = (TORCH, OURS, contextlib.__file__, "<frozen")  # frames that are nobody's program
 CHECKPOINT = str(Path(TORCH) / "utils" / "checkpoint.py")
 OPTIM = str(Path(TORCH) / "optim")
 STANDARD = sysconfig.get_path("stdlib")
@@ -131,11 +131,12 @@ def columns(spot: Spot) -> tuple[int, int] | None:
 def module_at(frame: FrameType | None, called: list[nn.Module]) -> nn.Module | None:
     """The module whose code `frame` runs: the last of those being called, or the ``self`` of another method, such as
     ``encode``, that the program calls by name."""
-    code = frame.f_code if frame is not None else None
-    if code is not None and code.co_name != "forward" and code.co_argcount and code.co_varnames[0] == "self":
-        owner = frame.f_locals.get("self")
-        if isinstance(owner, nn.Module):
-            return owner
+    if frame is not None:
+        code = frame.f_code
+        if code.co_name != "forward" and code.co_argcount and code.co_varnames[0] == "self":
+            owner = frame.f_locals.get("self")
+            if isinstance(owner, nn.Module):
+                return owner
     return called[-1] if called else None
 
 

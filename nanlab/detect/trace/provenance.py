@@ -8,16 +8,17 @@ overwritten. Storages are held by weak reference: nothing stays alive for this, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 
+from nanlab.detect.forms import Reading
 from nanlab.detect.state.values import Counts, plain
+from nanlab.detect.trace.labels import Label, Place, Spot
 
-if TYPE_CHECKING:
-    from nanlab.detect.forms import Reading
-    from nanlab.detect.trace.labels import Label, Place
+Reader = tuple[Place | None, nn.Module | None]  # the line and the module that first read a tensor
 
 
 @dataclass(eq=False, slots=True)
@@ -41,7 +42,7 @@ class Event:
     shape: tuple[int, ...]
     dtype: torch.dtype
     place: Place | None
-    module: object
+    module: nn.Module | None
     call: Label | None  # the function call that it belongs to; of the forward pass for a backward operation
     node: str | None  # the graph node that ran, for a backward operation
     kind: str = "op"  # op, constant, external, uninitialised
@@ -52,8 +53,8 @@ class Event:
     source: str = ""  # what an external tensor is: "parameter bank.table", "batch[0]", ...
     source_kind: str = ""  # parameter, buffer, state, grad, batch, unknown
     writes: str = ""  # what an optimizer's operation wrote to, in the same words
-    reader: tuple[Place | None, object] | None = None  # of an external tensor: the line and module that first used it
-    spot: object = None  # where in the line: see labels.columns
+    reader: Reader | None = None  # of an external tensor: the line and module that first used it
+    spot: Spot = None  # where in the line: see labels.columns
     trail: list[tuple[str, int]] = field(default_factory=list)  # the lines that led to `place`, the nearest first
     with_graph: bool = False  # a float operand was itself computed from parameters
     magnitudes: list[tuple[str, float]] = field(default_factory=list)
@@ -62,10 +63,10 @@ class Event:
 def span(t: Tensor) -> tuple[int, int, bool]:
     """The bytes of its storage that `t` may touch, as a half-open range, and whether it touches each of them."""
     size = t.element_size()
-    start = t.storage_offset() * size
+    start = int(t.storage_offset()) * size
     if t.numel() == 0:
         return start, start, True
-    reach = sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) + 1
+    reach = int(sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))) + 1
     return start, start + reach * size, reach == t.numel()
 
 
@@ -76,7 +77,7 @@ class Tags:
     """Storage → the events whose bad values it still holds, with the bytes that each wrote."""
 
     def __init__(self) -> None:
-        self._held: dict[int, tuple[object, list[tuple[Event, int, int]]]] = {}
+        self._held: dict[int, tuple[Any, list[tuple[Event, int, int]]]] = {}
         self._limit = MOST
 
     def wrote(self, t: Tensor, event: Event | None) -> None:
@@ -129,9 +130,7 @@ def _span(t: Tensor) -> tuple[int, int, bool]:
         return 0, 1, True
 
 
-def _weak(t: Tensor) -> object:
-    from torch.multiprocessing.reductions import StorageWeakRef
-
+def _weak(t: Tensor) -> StorageWeakRef | Tensor:
     try:
         return StorageWeakRef(_base(t).untyped_storage())
     except (RuntimeError, NotImplementedError):

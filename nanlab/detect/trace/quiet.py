@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
 from nanlab.detect.state import screen
@@ -47,7 +48,7 @@ def aside() -> Iterator[None]:
         yield
 
 
-def harmless(optimizer: object, gradient_norm: float) -> bool:
+def harmless(optimizer: Optimizer, gradient_norm: float) -> bool:
     """Whether the step that `optimizer` is about to make can be left unwatched: an update rule and a gradient that
     cannot overflow together, and plain parameters of 32 bits or more."""
     params = parameters(optimizer)

@@ -10,14 +10,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nanlab.detect.state.training import Optimizers, TrainingState
-from nanlab.detect.trace.labels import Place, module_at, place_of, user_frame
+from nanlab.detect.trace.labels import module_at, place_of, user_frame
 from nanlab.detect.trace.program import Program
-from nanlab.detect.trace.provenance import Event, Tags, storage_key
+from nanlab.detect.trace.provenance import Event, Reader, Tags, storage_key
 from nanlab.detect.trace.quiet import Quiet
 from nanlab.detect.trace.recent import Recent
 
 LOSSES = 4  # the latest losses are kept, no more: each holds a graph
-Reader = tuple[Place | None, nn.Module | None]  # the line and the module that first read a tensor
 
 
 class Trace:
