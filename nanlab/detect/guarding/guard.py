@@ -2,8 +2,6 @@
 
     for batch in guard(loader, model, optimizer):
         ...
-
-Taught in lesson 09_step_12001.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
     with watch(model, optimizer):
         trainer.fit()
-
-Taught in lesson 09_step_12001.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Report:
         """The evidence as pairs of a short label and a sentence or list, in the order in which it is shown."""
         if self.verdict != "non-finite":
             return [("", note) for note in self.notes]
-        rows = [("what", self._what()), ("", self._operands())]
+        rows: list[tuple[str, str | None]] = [("what", self._what()), ("", self._operands())]
         rows += [("", note) for note in self.notes]
         rows.append(("before it", "; ".join(f"{line} up to {_short(size)}" for line, size in self.magnitudes)))
         if self.confirmed_by:

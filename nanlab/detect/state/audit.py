@@ -1,7 +1,6 @@
 """Looks at everything a training run holds: weights, buffers, gradients, optimizer state, an EMA copy, a batch.
 
-Taught in lesson 09_step_12001. A second moment that overflowed is a fault that no loss shows: it freezes its weight
-for ever.
+A second moment that overflowed is a fault that no loss shows: it freezes its weight for ever.
 """
 
 from __future__ import annotations

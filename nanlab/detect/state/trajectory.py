@@ -1,7 +1,7 @@
 """The last 64 steps of a run, and whether it was flat or climbing when it failed.
 
 The first thing a diagnosis asks is whether the run grew into the failure or met it out of nowhere; growth points at the
-learning rate, the loss scale or an unbounded activation, a flat run at one batch. Taught in lesson 09_step_12001.
+learning rate, the loss scale or an unbounded activation, a flat run at one batch.
 """
 
 from __future__ import annotations
