@@ -8,11 +8,11 @@ from html import escape
 
 from nanlab.course import questions
 from nanlab.course.guess import LETTERS, Guess
+from nanlab.course.live import with_view
 from nanlab.course.predict_view import build
 from nanlab.course.questions import Question
 
 UNANSWERED = "Not answered yet. Choose, then run the next cell."
-_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class Prediction(Guess):
@@ -29,11 +29,7 @@ class Prediction(Guess):
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         data = {"text/plain": plain(self.question), "text/html": html(self.question)}
-        try:
-            data[_VIEW] = self.widget._repr_mimebundle_()[_VIEW]
-        except ImportError:
-            data["text/plain"] += "\nAnswering needs ipywidgets: pip install 'nanlab[course]'"
-        return data
+        return with_view(data, lambda: self.widget, "Answering")
 
 
 def predict(id: str) -> Prediction:

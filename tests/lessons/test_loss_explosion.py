@@ -6,7 +6,7 @@ import torch
 from nanlab import suspects
 from nanlab.course.history import History, digits
 from nanlab.lessons import loss_explosion
-from nanlab.lessons.loss_explosion import ExplosionLab, pictures
+from nanlab.lessons.loss_explosion import ExplosionLab, failure, pictures
 from nanlab.lessons.loss_explosion.lab import Outcome
 
 fixes = {fix.name: fix for fix in loss_explosion.FIXES}
@@ -19,8 +19,8 @@ def test_the_standard_run_reads_as_the_course_prints_it():
 
 def test_the_first_bad_value_is_where_the_module_says():
     history = loss_explosion.run()
-    assert history.first_bad_step == loss_explosion.FIRST_BAD_STEP
-    assert history.first_bad_where == loss_explosion.FIRST_BAD_WHERE
+    assert history.first_bad_step == failure.FIRST_BAD_STEP
+    assert history.first_bad_where == failure.FIRST_BAD_WHERE
 
 
 @pytest.mark.parametrize("fix", [f for f in loss_explosion.FIXES if f.cures], ids=lambda f: f.name)

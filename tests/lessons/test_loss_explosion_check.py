@@ -5,26 +5,25 @@ import torch
 
 from nanlab.course import verdict
 from nanlab.course.progress import progress
-from nanlab.lessons import loss_explosion
-from nanlab.lessons.loss_explosion import check
+from nanlab.lessons.loss_explosion import check, failure
 
 
 def standardised():
-    inputs, targets = loss_explosion.data()
+    inputs, targets = failure.data()
     return (inputs - inputs.mean(0)) / inputs.std(0), (targets - targets.mean()) / targets.std()
 
 
 def scaled_inputs_only():
-    return loss_explosion.data(divide_inputs_by=10.0)
+    return failure.data(divide_inputs_by=10.0)
 
 
 def scaled_targets_only():
-    inputs, targets = loss_explosion.data()
+    inputs, targets = failure.data()
     return inputs, targets / 30
 
 
 def another_task():
-    inputs, targets = loss_explosion.data(scale=1.0)
+    inputs, targets = failure.data(scale=1.0)
     return inputs, torch.zeros_like(targets) + torch.randn(256, 1)
 
 
@@ -32,7 +31,7 @@ RIGHT = [
     (check.first_bad, (3, "loss"), "first bad value: correct\n"),
     (check.rate, (0.001,), "learning rate: correct\n"),
     (check.rate, (0.002,), "learning rate: correct\n"),
-    (check.data, (lambda: loss_explosion.data(scale=1.0),), "data: correct\n"),
+    (check.data, (lambda: failure.data(scale=1.0),), "data: correct\n"),
     (check.data, (standardised,), "data: correct\n"),
     (check.is_bad, (lambda loss: not math.isfinite(loss),), "is_bad: correct\n"),
     (check.is_bad, (lambda loss: loss - loss != 0,), "is_bad: correct\n"),
@@ -53,12 +52,12 @@ WRONG = [
     (check.rate, ("small",), "one number"),
     (check.data, (scaled_inputs_only,), "You scaled X after y was made"),
     (check.data, (scaled_targets_only,), "You scaled y alone"),
-    (check.data, (loss_explosion.data,), "both still large"),
+    (check.data, (failure.data,), "both still large"),
     (check.data, (another_task,), "task must stay the same"),
     (check.data, (lambda: torch.ones(256, 10),), "two tensors"),
     (check.data, (lambda: (torch.ones(4, 10), torch.ones(4, 1)),), r"shapes \(4, 10\)"),
-    (check.data, (lambda: loss_explosion.data(scale=1e-3),), "all but zero"),
-    (check.data, (lambda: [t.double() for t in loss_explosion.data(scale=1.0)],), "both in float32"),
+    (check.data, (lambda: failure.data(scale=1e-3),), "all but zero"),
+    (check.data, (lambda: [t.double() for t in failure.data(scale=1.0)],), "both in float32"),
     (check.is_bad, (lambda loss: loss != loss,), "inf comes first"),
     (check.is_bad, (lambda loss: loss > 1e38,), "like any other"),
     (check.is_bad, (lambda loss: abs(loss) == math.inf,), "loss > limit misses it"),

@@ -6,7 +6,7 @@ import torch
 from nanlab import suspects
 from nanlab.course.history import digits
 from nanlab.lessons import padding_row
-from nanlab.lessons.padding_row import PaddingLab, pictures
+from nanlab.lessons.padding_row import PaddingLab, failure, pictures
 from nanlab.lessons.padding_row.anomaly import GRAPHS, anomaly, count_checks, edges
 
 cures = [fix for fix in padding_row.FIXES if fix.cures]
@@ -15,8 +15,8 @@ no_cures = [fix for fix in padding_row.FIXES if not fix.cures]
 
 def test_the_run_is_calm_and_dies_in_one_step():
     history = padding_row.run()
-    assert history.first_bad_step == padding_row.FIRST_BAD_STEP
-    assert history.first_bad_where == padding_row.FIRST_BAD_WHERE
+    assert history.first_bad_step == failure.FIRST_BAD_STEP
+    assert history.first_bad_where == failure.FIRST_BAD_WHERE
     assert [digits(loss, 2) for loss in history.loss] == ["0.066", "0.2", "0.043", "0.07", "0.036", "nan"]
 
 
@@ -25,7 +25,7 @@ def test_only_the_padding_row_is_nan_in_the_forward_pass():
     batch, row = padding_row.PADDING_ROW
     unit = padding_row.Encoder().scale_rows(rows[batch])
     assert unit.isnan().all(dim=1).nonzero().flatten().tolist() == [row]
-    assert int(unit.isnan().sum()) == padding_row.FEATURES
+    assert int(unit.isnan().sum()) == failure.FEATURES
 
 
 @pytest.mark.parametrize("fix", cures, ids=lambda fix: fix.name)
@@ -42,14 +42,14 @@ def test_a_cured_run_agrees_with_the_same_run_in_float64(fix):
 
 
 def test_the_clamped_norm_gives_what_the_fused_normalize_gives():
-    rows = padding_row.data(share=0.1)[0].view(-1, padding_row.FEATURES)
+    rows = padding_row.data(share=0.1)[0].view(-1, failure.FEATURES)
     ours = padding_row.Encoder(eps=1e-8).scale_rows(rows)
     torch.testing.assert_close(ours, torch.nn.functional.normalize(rows, dim=1, eps=1e-8), equal_nan=False)
 
 
 @pytest.mark.parametrize("fix", no_cures, ids=lambda fix: fix.name)
 def test_a_wrong_fix_fails_at_the_same_step(fix):
-    assert padding_row.run(**fix.knobs).first_bad_step == padding_row.FIRST_BAD_STEP
+    assert padding_row.run(**fix.knobs).first_bad_step == failure.FIRST_BAD_STEP
 
 
 @pytest.mark.parametrize("mend", ["nan_to_num", "where"])
@@ -69,7 +69,7 @@ def test_without_padding_nothing_fails():
 
 
 def test_dividing_by_the_mean_magnitude_fails_in_the_same_way():
-    assert padding_row.run(divide_by="mean").first_bad_step == padding_row.FIRST_BAD_STEP
+    assert padding_row.run(divide_by="mean").first_bad_step == failure.FIRST_BAD_STEP
     assert padding_row.run(divide_by="mean", eps=1e-8, steps=24).finite
 
 

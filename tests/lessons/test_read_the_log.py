@@ -10,7 +10,7 @@ from nanlab import diagnose, suspects
 from nanlab.course import questions
 from nanlab.course.history import History
 from nanlab.lessons import loss_explosion, padding_row, read_the_log
-from nanlab.lessons.read_the_log import LogLab, printed
+from nanlab.lessons.read_the_log import LogLab, failure, printed
 from nanlab.lessons.read_the_log.pictures import cures, log_curve
 
 CAUSES = list(read_the_log.CAUSES)
@@ -19,7 +19,7 @@ CAUSES = list(read_the_log.CAUSES)
 @pytest.mark.parametrize("cause", CAUSES)
 def test_each_cause_kills_the_run_in_batch_five(cause):
     history = read_the_log.run(cause)
-    assert history.first_bad_step == read_the_log.FIRST_BAD_STEP
+    assert history.first_bad_step == failure.FIRST_BAD_STEP
     assert math.isnan(history.loss[-1])
 
 

@@ -8,7 +8,7 @@ import torch
 from nanlab import suspects
 from nanlab.course.history import digits
 from nanlab.lessons import recurrent
-from nanlab.lessons.recurrent import RecurrentLab, WhisperLab, through_time, whisper
+from nanlab.lessons.recurrent import RecurrentLab, WhisperLab, failure, through_time, whisper
 
 cures = pytest.mark.parametrize("fix", [f for f in recurrent.FIXES if f.cures], ids=lambda f: f.name)
 wrong = pytest.mark.parametrize("fix", [f for f in recurrent.FIXES if not f.cures], ids=lambda f: f.name)
@@ -30,7 +30,7 @@ def test_the_loss_falls_until_the_long_batch_and_is_inf_one_step_later():
 
 def test_the_first_bad_value_is_where_the_module_says():
     history = recurrent.run()
-    assert (history.first_bad_step, history.first_bad_where) == (recurrent.FIRST_BAD_STEP, recurrent.FIRST_BAD_WHERE)
+    assert (history.first_bad_step, history.first_bad_where) == (failure.FIRST_BAD_STEP, failure.FIRST_BAD_WHERE)
     assert history.first_bad_time == 4
 
 
@@ -43,7 +43,7 @@ def test_the_gradient_of_the_long_batch_is_billions_of_times_the_others():
 @cures
 def test_each_cure_works_alone_and_the_short_sequences_are_learnt(fix):
     history = recurrent.run(**fix.knobs, steps=60)
-    short = [loss for loss, length in zip(history.loss, history.length, strict=True) if length == recurrent.SHORT]
+    short = [loss for loss, length in zip(history.loss, history.length, strict=True) if length == failure.SHORT]
     assert history.finite
     assert short[-1] < short[0] / 50
 
@@ -64,7 +64,7 @@ def test_each_wrong_fix_leaves_the_run_to_die(fix):
 
 def test_clipping_keeps_the_run_alive_and_the_cause_in_place():
     history = recurrent.run(clip=20.0, steps=60)
-    long = [loss for loss, length in zip(history.loss, history.length, strict=True) if length == recurrent.LONG]
+    long = [loss for loss, length in zip(history.loss, history.length, strict=True) if length == failure.LONG]
     assert min(long) > 1e4
     assert min(history.radius) > 1.09
 
@@ -73,7 +73,7 @@ def test_a_held_radius_learns_long_sequences_too():
     history = recurrent.run(hold=True, steps=60)
     assert all(radius == pytest.approx(1, abs=1e-4) for radius in history.radius)
     assert history.loss[59] < 1e-6
-    assert history.length[59] == recurrent.LONG
+    assert history.length[59] == failure.LONG
 
 
 def test_clipping_cannot_help_a_sequence_on_which_the_state_itself_overflows():

@@ -8,7 +8,7 @@ import torch
 
 from nanlab import course, suspects
 from nanlab.course import questions
-from nanlab.lessons.recurrent_checkpoint import CASES, log, outcome, reveal
+from nanlab.lessons.recurrent_checkpoint.cases import CASES, log, outcome, reveal
 
 each = pytest.mark.parametrize("letter", sorted(CASES))
 RUNS = {letter: case.run() for letter, case in CASES.items()}

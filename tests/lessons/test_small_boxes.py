@@ -23,16 +23,16 @@ def exact(steps: int = 100) -> float:
 
 def test_the_standard_run_overflows_in_its_first_forward_pass():
     history = small_boxes.run()
-    assert history.first_bad_step == small_boxes.FIRST_BAD_STEP
-    assert history.first_bad_where == small_boxes.FIRST_BAD_WHERE
+    assert history.first_bad_step == failure.FIRST_BAD_STEP
+    assert history.first_bad_where == failure.FIRST_BAD_WHERE
     assert history.largest_activation[0] == math.inf
 
 
 def test_the_value_that_overflows_is_the_square_and_not_what_is_squared():
     torch.manual_seed(0)
     inputs, _, first, last = failure._setup(300.0, 0, torch.float16)
-    with small_boxes.autocast(torch.float16):
-        squares, _ = small_boxes.forward(inputs, first, last, 300.0, False)
+    with failure.autocast(torch.float16):
+        squares, _ = failure.forward(inputs, first, last, 300.0, False)
         hidden = first(inputs)
     assert hidden.isfinite().all()
     assert squares.isinf().any() and not squares.isnan().any()
@@ -76,7 +76,7 @@ def test_the_same_weight_changes_nothing_in_fp32():
     assert history.loss[-1] == pytest.approx(exact(), rel=1e-3)
 
 
-@pytest.mark.parametrize("fix", small_boxes.UNDERFLOW_FIXES, ids=lambda f: f.name)
+@pytest.mark.parametrize("fix", failure.UNDERFLOW_FIXES, ids=lambda f: f.name)
 def test_what_cures_the_underflow_agrees_with_float64_and_what_does_not_moves_nothing(fix):
     history = small_boxes.run(**{**small_boxes.UNDERFLOW, **fix.knobs}, steps=100)
     assert history.moved is fix.cures
@@ -119,7 +119,7 @@ def test_the_verdict_says_what_became_of_a_run():
 
 
 def test_every_fix_changes_one_knob():
-    assert all(len(fix.knobs) == 1 for fix in (*small_boxes.FIXES, *small_boxes.UNDERFLOW_FIXES))
+    assert all(len(fix.knobs) == 1 for fix in (*small_boxes.FIXES, *failure.UNDERFLOW_FIXES))
 
 
 def test_the_suspects_it_names_are_in_the_table():

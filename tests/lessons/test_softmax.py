@@ -7,7 +7,7 @@ import torch
 
 from nanlab import suspects
 from nanlab.lessons import softmax
-from nanlab.lessons.softmax import SoftmaxLab, pictures
+from nanlab.lessons.softmax import SoftmaxLab, failure, pictures
 from nanlab.lessons.softmax.lab import LOGITS
 
 cures = [fix for fix in softmax.FIXES if fix.cures]
@@ -17,7 +17,7 @@ logits = torch.tensor([20.0, -50.0, 90.0, 10.0])
 
 def test_the_hand_written_loss_fails_where_the_module_says():
     history = softmax.run()
-    assert (history.first_bad_step, history.first_bad_where) == (softmax.FIRST_BAD_STEP, softmax.FIRST_BAD_WHERE)
+    assert (history.first_bad_step, history.first_bad_where) == (failure.FIRST_BAD_STEP, failure.FIRST_BAD_WHERE)
     assert history.largest_activation[-2] < 88.72
 
 
@@ -48,7 +48,7 @@ def test_an_epsilon_in_the_logarithm_is_finite_and_wrong():
 
 
 def test_a_lower_learning_rate_fails_at_the_same_step():
-    assert softmax.run(**by_name["lower_lr"].knobs).first_bad_step == softmax.FIRST_BAD_STEP
+    assert softmax.run(**by_name["lower_lr"].knobs).first_bad_step == failure.FIRST_BAD_STEP
 
 
 @pytest.mark.parametrize(("dtype", "step"), [(torch.float16, 1), (torch.bfloat16, 6), (torch.float64, None)], ids=str)
@@ -83,7 +83,7 @@ def test_the_online_sum_is_rescaled_only_where_the_maximum_rises():
     assert [p.rescale == 1.0 for p in softmax.walk(logits, "online")] == [False, True, False, True]
 
 
-@pytest.mark.parametrize("form", softmax.FORMS)
+@pytest.mark.parametrize("form", failure.FORMS)
 def test_every_form_agrees_with_the_fused_one_on_small_logits(form):
     small, labels = torch.tensor([[0.5, -1.0, 2.0]], dtype=torch.float64), torch.tensor([1])
     p, loss = softmax.loss_of(small, labels, form)

@@ -8,6 +8,7 @@ import torch
 from nanlab import suspects
 from nanlab.course.history import digits
 from nanlab.lessons import two_markers
+from nanlab.lessons.two_markers import failure
 from nanlab.lessons.two_markers.number_lab import SHOWN, NumberLab, apply
 from nanlab.lessons.two_markers.pictures import sheet, spoiled, week
 from nanlab.lessons.two_markers.sheet_lab import SheetLab
@@ -30,22 +31,22 @@ def test_an_unrecorded_day_makes_inf_twice_and_then_nan():
 @each_bad_day
 def test_the_first_bad_value_is_the_share_of_the_bad_day(bad_day):
     history = two_markers.run(bad_day)
-    assert history.first_bad_step == two_markers.FIRST_BAD_STEP
-    assert history.first_bad_where == two_markers.FIRST_BAD_WHERE
-    assert digits(history.largest_activation[-1]) == two_markers.FIRST_BAD_VALUE[bad_day]
+    assert history.first_bad_step == failure.FIRST_BAD_STEP
+    assert history.first_bad_where == failure.FIRST_BAD_WHERE
+    assert digits(history.largest_activation[-1]) == failure.FIRST_BAD_VALUE[bad_day]
 
 
 def test_without_a_bad_day_the_run_is_finite_and_finds_the_line():
     history = two_markers.run("none", steps=1200)
     assert history.finite
-    assert (history.slope, history.base) == pytest.approx((two_markers.SLOPE, two_markers.BASE), abs=1e-4)
+    assert (history.slope, history.base) == pytest.approx((failure.SLOPE, failure.BASE), abs=1e-4)
 
 
 @each_bad_day
 def test_leaving_the_day_out_cures_it_and_finds_the_line(bad_day):
     history = two_markers.run(bad_day, steps=1200, **fixes["drop_rows"].knobs)
     assert history.finite
-    assert (history.slope, history.base) == pytest.approx((two_markers.SLOPE, two_markers.BASE), abs=1e-4)
+    assert (history.slope, history.base) == pytest.approx((failure.SLOPE, failure.BASE), abs=1e-4)
 
 
 @each_bad_day
@@ -58,7 +59,7 @@ def test_the_cured_run_agrees_with_float64(bad_day):
 def test_replacing_nan_is_finite_and_finds_another_line():
     history = two_markers.run("empty", steps=1200, **fixes["replace"].knobs)
     assert history.finite
-    assert abs(history.slope - two_markers.SLOPE) > 0.05
+    assert abs(history.slope - failure.SLOPE) > 0.05
 
 
 def test_replacing_inf_moves_the_overflow_into_the_loss():
@@ -74,12 +75,12 @@ def test_a_check_for_nan_skips_the_empty_day_and_misses_the_unrecorded_one():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
 @each_bad_day
 def test_no_number_format_saves_a_division_by_zero(bad_day, dtype):
-    assert two_markers.run(bad_day, dtype=dtype).first_bad_step == two_markers.FIRST_BAD_STEP
+    assert two_markers.run(bad_day, dtype=dtype).first_bad_step == failure.FIRST_BAD_STEP
 
 
 @each_bad_day
 def test_no_learning_rate_saves_it(bad_day):
-    assert two_markers.run(bad_day, lr=1e-6).first_bad_step == two_markers.FIRST_BAD_STEP
+    assert two_markers.run(bad_day, lr=1e-6).first_bad_step == failure.FIRST_BAD_STEP
 
 
 def test_one_bad_cell_spoils_the_average_and_every_difference():

@@ -14,10 +14,8 @@ import torch
 from nanlab.course.history import Fix
 from nanlab.course.lab import page
 from nanlab.course.lab.controls import Button, Control
+from nanlab.course.live import with_view
 from nanlab.plots.show import Figure
-
-WITHOUT_WIDGETS = "Live controls need ipywidgets: pip install 'nanlab[course]'"
-_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class Lab(ABC):
@@ -114,10 +112,8 @@ class Lab(ABC):
             self._rows.value = page.table(*rows)
 
     def _build(self):
-        try:
-            import ipywidgets as w
-        except ImportError as missing:
-            raise ImportError(WITHOUT_WIDGETS) from missing
+        import ipywidgets as w
+
         from nanlab.course.lab.fields import field
 
         self._fields = {c.name: field(c, self.values[c.name], self._changed) for c in self.controls}
@@ -151,8 +147,4 @@ class Lab(ABC):
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         data, metadata = self.chart(self.result)._repr_mimebundle_()
         data["text/plain"] = f"{self.settings()} · {self.summary(self.result)}"
-        try:
-            data[_VIEW] = self.widget._repr_mimebundle_()[_VIEW]
-        except ImportError as missing:
-            data["text/plain"] += f"\n{missing}"
-        return data, metadata
+        return with_view(data, lambda: self.widget, "The live lab"), metadata

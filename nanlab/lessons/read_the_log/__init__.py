@@ -2,11 +2,8 @@
 
 from nanlab.lessons.read_the_log.failure import (
     CAUSES,
-    COLUMNS,
-    FIRST_BAD_STEP,
     FIXES,
     RUNS,
-    Dead,
     bad_step,
     batches,
     log,
@@ -19,11 +16,8 @@ from nanlab.lessons.read_the_log.lab import LogLab
 
 __all__ = [
     "CAUSES",
-    "COLUMNS",
-    "FIRST_BAD_STEP",
     "FIXES",
     "RUNS",
-    "Dead",
     "LogLab",
     "bad_step",
     "batches",

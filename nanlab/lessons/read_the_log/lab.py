@@ -1,11 +1,9 @@
 """Paste a log, get a diagnosis: lesson 11 and the start page. Nothing leaves the machine."""
 
-from html import escape
-
 from nanlab.course.lab import page
+from nanlab.course.live import with_view
 
 WAITING = "Paste a log above, then press Diagnose. Nothing leaves your machine."
-_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class LogLab:
@@ -50,18 +48,9 @@ class LogLab:
         except ValueError as wrong:
             self.answer.value = page.sentence(f"This log can't be read: {wrong}")
             return
-        self.answer.value = page.sentence("Read. The diagnosis:") + _card(report)
+        self.answer.value = page.sentence("Read. The diagnosis:") + report._repr_html_()
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         data = {"text/plain": "A box to paste a log into, and a button: Diagnose."}
         data["text/html"] = "<p>With a running kernel, a box to paste a log into stands here.</p>"
-        try:
-            data[_VIEW] = self.widget._repr_mimebundle_()[_VIEW]
-        except ImportError:
-            data["text/plain"] += "\nIt needs ipywidgets: pip install 'nanlab[course]'"
-        return data
-
-
-def _card(report) -> str:
-    """The report's own HTML card, or its text."""
-    return report._repr_html_() if hasattr(report, "_repr_html_") else f"<pre>{escape(str(report))}</pre>"
+        return with_view(data, lambda: self.widget, "It")

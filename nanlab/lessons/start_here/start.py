@@ -5,13 +5,15 @@ Progress and links stand in the live view alone; what is stored is the plain map
 
 from collections.abc import Sequence
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
+from jinja2 import Environment
+
 from nanlab.course import MINUTES, START, TOPICS, TRACKS, Topic, lesson_path
+from nanlab.course.live import with_view
 from nanlab.course.progress import Progress, progress
 from nanlab.course.questions import asked_in
-
-_VIEW = "application/vnd.jupyter.widget-view+json"
 
 QUESTIONS = (  # each answer counts 0, 1 or 2 towards depth
     ("A training loop is something I", ("have never seen", "have run or changed", "write myself")),
@@ -74,7 +76,7 @@ class TrackChooser:
         rule = "Mostly the first answers: beginner. Mostly the second: developer. Mostly the third: researcher."
         items = "".join(f"<li>{escape(line)}</li>" for line in lines)
         data = {"text/plain": "\n".join([*lines, rule]), "text/html": f"<ol>{items}</ol><p>{rule}</p>"}
-        return _with_view(data, lambda: self.widget)
+        return with_view(data, lambda: self.widget, "The live view")
 
 
 class CourseMap:
@@ -88,15 +90,16 @@ class CourseMap:
         kept = progress()
         note = f"<p>{escape(kept.note)}</p>" if kept.note else ""
         root = find_root(Path.cwd())
-        box = w.VBox([w.HTML(_STYLE + _table(lambda track, topic: _live(root, kept, track, topic)) + note)])
+        states = {(track, topic.name): _state(root, kept, track, topic) for track in TRACKS for topic in TOPICS}
+        box = w.VBox([w.HTML(_STYLE + _map(states) + note)])
         box.add_class("nanlab-start")
         return box
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         lessons = [f"{topic.name[:2]}  {topic.title}: {topic.about}" for topic in TOPICS]
         depths = [f"{track}: {MINUTES[track]} minutes a lesson; {ABOUT[track]}" for track in TRACKS]
-        data = {"text/plain": "\n".join([*lessons, *depths]), "text/html": _table(lambda track, _: _minutes(track))}
-        return _with_view(data, lambda: self.widget)
+        data = {"text/plain": "\n".join([*lessons, *depths]), "text/html": _map()}
+        return with_view(data, lambda: self.widget, "The live view")
 
 
 def choose_track() -> TrackChooser:
@@ -114,58 +117,36 @@ def find_root(start: Path) -> Path | None:
     return next((f for f in [start, *start.parents] if (f / "notebooks" / f"{START.name}.ipynb").is_file()), None)
 
 
-def _live(root: Path | None, kept: Progress, track: str, topic: Topic) -> str:
-    """One field of the map: a link, and how much of the lesson is answered."""
+def _state(root: Path | None, kept: Progress, track: str, topic: Topic) -> str | None:
+    """How much of a lesson is done; None for one that is not there."""
     if root is None or not (file := root / lesson_path(track, topic.name)).is_file():
-        return '<span class="nanlab-soon">not written yet</span>'
+        return None
     asked, answered = asked_in(file), kept.answered(track)
     done = sum(id in answered for id in asked)
     state = f"{done} of {len(asked)} answered" if done else "not begun"
     state = "✓ answered" if asked and done == len(asked) else state
-    state += " · exercise ✓" if kept.passed(track, topic.name) else ""
-    return f'{_link(track, topic.name, _minutes(track))}<br><span class="nanlab-state">{state}</span>'
+    return state + (" · exercise ✓" if kept.passed(track, topic.name) else "")
 
 
-def _table(field) -> str:
-    head = "".join(f'<th scope="col">{text}</th>' for text in ("Lesson", *(track.capitalize() for track in TRACKS)))
-    rows = "".join(
-        f'<tr><th scope="row">{topic.name[:2]} {escape(topic.title)}<br><small>{escape(topic.about)}</small></th>'
-        + "".join(f"<td>{field(track, topic)}</td>" for track in TRACKS)
-        + "</tr>"
-        for topic in TOPICS
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _minutes(track: str) -> str:
-    return f"{MINUTES[track]} min"
-
-
-def _link(track: str, name: str, text: str) -> str:
-    """A link relative to the start page's own folder."""
-    title = f"{track} {name}"
-    return f'<a href="{track}/{name}.ipynb" aria-label="{escape(title)}, {text}">{text}</a>'
+def _map(states: dict[tuple[str, str], str | None] | None = None) -> str:
+    """The map as HTML: plain, or with links and what is done where there are `states` by track and topic."""
+    template = files("nanlab.lessons.start_here").joinpath("map.html.jinja").read_text("utf-8")
+    page = Environment(autoescape=True, trim_blocks=True).from_string(template)
+    return page.render(topics=TOPICS, minutes=MINUTES, states=states)
 
 
 def _suggestion(track: str) -> str:
-    first = _link(track, TOPICS[0].name, f"Begin with {TOPICS[0].title}") + "."
-    there = (root := find_root(Path.cwd())) is not None and (root / lesson_path(track, TOPICS[0].name)).is_file()
+    topic, root = TOPICS[0], find_root(Path.cwd())
+    there = root is not None and (root / lesson_path(track, topic.name)).is_file()
+    first = f'<a href="{track}/{topic.name}.ipynb">Begin with {topic.title}</a>.' if there else ""
     return (
         f'<div role="status" aria-live="polite">Suggested: <strong>{track}</strong> ({ABOUT[track]}). '
-        f"{first if there else ''} Every lesson links to its other depths, so you can change at any time.</div>"
+        f"{first} Every lesson links to its other depths, so you can change at any time.</div>"
     )
 
 
 def _status(text: str) -> str:
     return f'<div role="status" aria-live="polite">{escape(text)}</div>'
-
-
-def _with_view(data: dict, widget) -> dict:
-    try:
-        data[_VIEW] = widget()._repr_mimebundle_()[_VIEW]
-    except ImportError:
-        data["text/plain"] += "\nThe live view needs ipywidgets: pip install 'nanlab[course]'"
-    return data
 
 
 _STYLE = """<style>
