@@ -65,7 +65,7 @@ def validation_onset(run: Run) -> Onset | None:
     """The first validation loss that was bad: the first sign of a fault that training never shows."""
     bad = (p for a in (False, True) for p in run.points("loss", validation=True, average=a) if not p.value.finite)
     first = min(bad, key=lambda point: point.line, default=None)
-    return first and Onset(first.line, first.event.step, first.value.kind, "validation")
+    return None if first is None else Onset(first.line, first.event.step, first.value.kind, "validation")
 
 
 def before_the_first_update(run: Run) -> set[int]:
@@ -173,8 +173,9 @@ def _step(run: Run, event: Event, prose: bool) -> int | None:
         (e for e in run.events if e.line > event.line and e.counted and e.step is not None and e.step != event.step),
         None,
     )
-    bad = following is not None and any(v.role == "loss" and not v.finite for v in following.values)
-    return following.step if bad else event.step + 1
+    if following is not None and any(v.role == "loss" and not v.finite for v in following.values):
+        return following.step
+    return event.step + 1
 
 
 def _near(run: Run, event: Event) -> list[Event]:

@@ -4,9 +4,11 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from nanlab.doctor.answer import Answer
+from nanlab.doctor.weigh import Ranked
+
 if TYPE_CHECKING:
-    from nanlab.doctor.diagnosis import Diagnosis
-    from nanlab.doctor.weigh import Ranked
+    from rich.console import RenderableType
 
 HEADLINE = {
     "fault": "Fault",
@@ -18,7 +20,7 @@ COLOUR = {"fault": "red", "harmless": "green", "no-nan": "green", "unknown": "ye
 PIECES = 3  # pieces of evidence shown for a suspect
 
 
-def headline(answer: "Diagnosis") -> str:
+def headline(answer: Answer) -> str:
     """One sentence: what the verdict is, since when, and who is suspected."""
     if answer.verdict == "unknown" and answer.first_bad_line is None:
         return "The log is empty: nothing can be said."
@@ -35,7 +37,7 @@ def headline(answer: "Diagnosis") -> str:
     return f"{kind}{when}{step}.{sure}"
 
 
-def ranks(answer: "Diagnosis") -> str:
+def ranks(answer: Answer) -> str:
     """Which rank began and which followed, or ``""``."""
     if answer.ranks is None or answer.verdict in {"harmless", "no-nan"}:
         return ""
@@ -46,7 +48,7 @@ def ranks(answer: "Diagnosis") -> str:
     return f"Rank {first} was bad first; collateral: {', '.join(map(str, others))}."
 
 
-def advice(suspect: "Ranked") -> dict[str, str]:
+def advice(suspect: Ranked) -> dict[str, str | None]:
     """Fix, wrong fix and how to verify, from the table of suspects."""
     from nanlab.suspects import get
 
@@ -60,13 +62,13 @@ def advice(suspect: "Ranked") -> dict[str, str]:
     }
 
 
-def _title(suspect: "Ranked") -> str:
+def _title(suspect: Ranked) -> str:
     from nanlab.suspects import get
 
     return get(suspect.name).title
 
 
-def rows(answer: "Diagnosis") -> list[dict]:
+def rows(answer: Answer) -> list[dict]:
     """What all three forms show of the suspects."""
     return [
         {
@@ -79,7 +81,7 @@ def rows(answer: "Diagnosis") -> list[dict]:
     ]
 
 
-def quoted(answer: "Diagnosis") -> list[tuple[int, str]]:
+def quoted(answer: Answer) -> list[tuple[int, str]]:
     """The lines that the first suspect's evidence names, and the first bad one."""
     wanted = (
         set() if not answer.suspects else {n for piece in answer.suspects[0].because[:PIECES] for n in piece.lines[:3]}
@@ -94,7 +96,7 @@ def _where(lines: tuple[int, ...]) -> str:
     return f"line {shown}" if len(lines) == 1 else f"lines {shown}"
 
 
-def as_text(answer: "Diagnosis") -> str:
+def as_text(answer: Answer) -> str:
     """Plain text, the same on every terminal."""
     out = [f"{HEADLINE[answer.verdict]}: {headline(answer)}"]
     if text := ranks(answer):
@@ -112,19 +114,20 @@ def as_text(answer: "Diagnosis") -> str:
     return "\n".join(out)
 
 
-def as_rich(answer: "Diagnosis"):
+def as_rich(answer: Answer):
     """A renderable for rich: a table of suspects, the lines, what to do next."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    parts = [Text.assemble((HEADLINE[answer.verdict], f"bold {COLOUR[answer.verdict]}"), "  ", headline(answer))]
+    verdict = (HEADLINE[answer.verdict], f"bold {COLOUR[answer.verdict]}")
+    parts: list[RenderableType] = [Text.assemble(verdict, "  ", headline(answer))]
     if text := ranks(answer):
         parts.append(Text(text, style="bold"))
     if answer.suspects:
         table = Table(show_edge=False, pad_edge=False, header_style="bold")
         for heading, justify in (("score", "right"), ("suspect", "left"), ("because", "left")):
-            table.add_column(heading, justify=justify)
+            table.add_column(heading, justify=justify)  # type: ignore[arg-type]  # literal words
         for row in rows(answer):
             because = "\n".join(f"{says} ({_where(lines)})" for says, lines in row["because"])
             table.add_row(f"{row['score']:.0%}", Text(row["title"]), Text(because))
@@ -132,8 +135,8 @@ def as_rich(answer: "Diagnosis"):
     parts += [Text.assemble((f"{line:>7} ", "dim"), text) for line, text in quoted(answer)]
     if answer.suspects and answer.verdict != "unknown":
         told = advice(answer.suspects[0])
-        for heading, text in (("Fix", told["fix"]), ("Verify", told["verify"]), ("Wrong fix", told["wrong_fix"])):
-            parts.append(Text.assemble((f"{heading}: ", "bold"), text))
+        for heading, said in (("Fix", told["fix"]), ("Verify", told["verify"]), ("Wrong fix", told["wrong_fix"])):
+            parts.append(Text.assemble((f"{heading}: ", "bold"), said or ""))
     parts += [Text.assemble(("Next: ", "bold"), text) for text in answer.ask_for]
     if answer.lesson:
         parts.append(Text.assemble(("Lesson: ", "bold"), answer.lesson))
@@ -148,7 +151,7 @@ def _template():
     return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
 
 
-def as_html(answer: "Diagnosis") -> str:
+def as_html(answer: Answer) -> str:
     """A card for a notebook. Everything from the log is escaped."""
     told = advice(answer.suspects[0]) if answer.suspects and answer.verdict != "unknown" else None
     return _template().render(

@@ -158,7 +158,8 @@ def _lines_with(low: bytes, words: re.Pattern, needles: tuple[bytes, ...]) -> li
     """Indices of the lines that hold one of the words; a few searches for literals where none does."""
     if not any(_holds(low, needle) for needle in needles):
         return []
-    found, line, at = [], 0, 0
+    found: list[int] = []
+    line = at = 0
     for match in words.finditer(low):
         line += low.count(b"\n", at, match.start())
         at = match.start()

@@ -10,15 +10,15 @@ import io
 import lzma
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 CHUNK = 1 << 20  # bytes read at once
 BINARY_SHARE = 0.1  # control bytes beyond this share of the first chunk: not a text
 _LOG_ENDINGS = (".log", ".txt", ".out", ".err", ".json", ".jsonl", ".csv", ".gz", ".bz2", ".xz")
-_OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+_OPENERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _TEXT_CONTROLS = bytes(range(7, 14)) + b"\x1b"  # bell to carriage return, and escape
 
@@ -41,7 +41,7 @@ def chunks(source: object) -> Iterator[bytes]:
     elif isinstance(source, (str, os.PathLike)):
         yield from _from_path(Path(source))
     elif hasattr(source, "read"):
-        yield from _decoded(_read(source))
+        yield from _decoded(_read(cast(IO, source)))
     else:
         raise TypeError(f"diagnose reads text, bytes, a path or an open file, not {type(source).__name__}")
 

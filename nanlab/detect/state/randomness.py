@@ -113,7 +113,7 @@ def _python_memory() -> tuple[int, int] | None:
     *key, position = probe.getstate()[1]
     if words != [position, *key]:
         return None
-    start = id(random._inst) + object.__basicsize__  # type: ignore[attr-defined]
+    start = id(random._inst) + object.__basicsize__
     return start, start + 4
 
 

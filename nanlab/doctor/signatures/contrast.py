@@ -67,7 +67,9 @@ def _unnamed(found: Findings) -> list[tuple[Event, bool]]:
 
 def _split(found: Findings, records: list, bad_pattern: re.Pattern, good_pattern: re.Pattern) -> tuple[list, list]:
     """The records of either way: named on the line itself, or on the last line above that names a way."""
-    ways, current, sides = {}, "", {"bad": [], "good": []}
+    ways: dict[int, str] = {}
+    sides: dict[str, list] = {"bad": [], "good": []}
+    current = ""
     of_record = {e.line for e, _ in records}
     for event in found.run.events:
         bad, good = bad_pattern.search(event.low[:300]), good_pattern.search(event.low[:300])

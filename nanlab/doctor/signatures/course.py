@@ -44,7 +44,7 @@ def start(found: Findings) -> Iterator[Evidence]:
 
 
 def _from_the_first(found: Findings) -> Iterator[Evidence]:
-    onset = found.onset
+    onset = found.first
     weights = {
         "bad_data": 0.7, "unscaled_inputs_or_targets": 1.0, "bad_init_or_uninitialised": 0.9, "log_or_div_of_zero": 0.4,
         "fully_masked_attention": 0.7, "hardware_or_kernel_bug": 0.5, "empty_reduction": 0.3,

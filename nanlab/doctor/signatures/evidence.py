@@ -32,6 +32,12 @@ class Findings:
         return cls(run, onset, before(run, onset), compare(run, onset))
 
     @property
+    def first(self) -> Onset:
+        """The onset, for signatures that run only where there is one."""
+        assert self.onset is not None
+        return self.onset
+
+    @property
     def event(self) -> Event | None:
         """The line of the onset, where it carries bad values."""
         if self.onset is None:

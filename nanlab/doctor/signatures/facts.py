@@ -61,7 +61,7 @@ def facts(found: Findings) -> Iterator[Evidence]:
 
 def _same_step(found: Findings, event: Event) -> bool:
     """Not another step's record: a line with a counter of its own speaks of its own step."""
-    return event.line == found.onset.line or not event.counted or event.step == found.onset.step
+    return event.line == found.first.line or not event.counted or event.step == found.first.step
 
 
 _NUMBER = r"(-?\d{1,15}(?:\.\d{1,8})?(?:e[+-]?\d{1,3})?)"

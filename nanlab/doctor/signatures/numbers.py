@@ -36,7 +36,7 @@ def zero_denominator(found: Findings) -> Iterator[Evidence]:
     """A deviation, norm or probability of exactly 0 beside the onset: what it divides, or its logarithm, is bad."""
     for point in _ahead(found):
         name = point.value.name
-        beside = found.onset.line - point.line <= NEAR
+        beside = found.first.line - point.line <= NEAR
         if beside and point.value.number == 0 and _DENOMINATOR.search(name) and not _NOT.search(name):
             yield Evidence(
                 f"{name} is 0 just before", (point.line,), {"log_or_div_of_zero": 1.9, "empty_reduction": 0.3}

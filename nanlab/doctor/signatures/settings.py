@@ -101,7 +101,7 @@ def resumed(found: Findings) -> Iterator[Evidence]:
     """Bad soon after a checkpoint was loaded."""
     onset = found.onset
     loads = [hit for hit in found.run.signals("resume") if onset is not None and hit.line < onset.line]
-    if not loads:
+    if onset is None or not loads:
         return
     between = [p for p in found.before if p.line > loads[-1].line]
     if len(between) <= 3:

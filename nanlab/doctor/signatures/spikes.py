@@ -63,6 +63,6 @@ def _series(found: Findings) -> dict[str, list[Point]]:
     """The finite values of each loss term before the onset."""
     series: dict[str, list[Point]] = {}
     for point in found.run.points("loss"):
-        if point.value.finite and point.line < found.onset.line:
+        if point.value.finite and point.line < found.first.line:
             series.setdefault(point.value.name, []).append(point)
     return series

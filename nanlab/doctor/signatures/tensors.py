@@ -29,7 +29,7 @@ _STATES = (  # what a bad tensor that a line names says
 def tensor(found: Findings) -> Iterator[Evidence]:
     """The first bad thing is a tensor that a line names: the input, a weight, an activation."""
     event = found.event
-    if event is None or found.onset.sign != "state":
+    if event is None or found.first.sign != "state":
         return
     bad = next((v for v in event.values if v.role == "state" and not v.finite), None)
     for pattern, weights in _STATES:

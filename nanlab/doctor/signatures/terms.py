@@ -114,7 +114,7 @@ def counts(found: Findings) -> Iterator[Evidence]:
 def gradient_first(found: Findings) -> Iterator[Evidence]:
     """A finite loss with gradients that are not: a derivative that is infinite, or an overflow in backward."""
     event = found.event
-    if event is None or found.onset.sign != "gradient":
+    if event is None or found.first.sign != "gradient":
         return
     near = [e for e in found.run.events if e.block == event.block or e.line == event.line]
     if any(v.role == "loss" and v.finite and v.number != 0 and not v.validation for e in near for v in e.values):
@@ -135,7 +135,7 @@ def gradient_first(found: Findings) -> Iterator[Evidence]:
 def gradient_fine(found: Findings) -> Iterator[Evidence]:
     """A bad loss with finite gradients: no element that is bad takes part in backward."""
     event = found.event
-    if event is None or found.onset.sign != "loss":
+    if event is None or found.first.sign != "loss":
         return
     norms = [v for v in event.values if v.role == "gradient" and not v.average]
     if norms and all(v.finite for v in norms):
