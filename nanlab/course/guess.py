@@ -1,5 +1,6 @@
-"""A guess at a question: committed once and for good, then answered with the reason."""
+"""A guess at a question: committed once, then answered with the reason; kept, and taken back on demand."""
 
+from nanlab.course import entered
 from nanlab.course.progress import progress
 from nanlab.course.questions import Question
 
@@ -15,13 +16,13 @@ class Guess:
         self.note = ""
 
     def commit(self, answer: str | float) -> str:
-        """Commit `answer`, an option's letter or a number, for good; returns what the reveal says.
+        """Commit `answer`, an option's letter or a number, until `forget`; returns what the reveal says.
 
-        ValueError for what is no answer, RuntimeError when one was committed: run the cell again to begin anew. Side
-        effect: the answer is kept in the learner's progress.
+        ValueError for what is no answer, RuntimeError when one was committed. Side effect: the answer is kept in the
+        learner's progress.
         """
         if self.committed is not None:
-            raise RuntimeError("this question was answered; run its cell again to answer anew")
+            raise RuntimeError("this question was answered; forget() the answer to answer anew")
         self.committed = self._parse(answer)
         right, _ = self.question.judge(self.answer)
         kept = progress()
@@ -35,6 +36,21 @@ class Guess:
         if self.committed is None:
             raise RuntimeError("this question was not answered yet")
         return self.committed
+
+    def remember(self) -> bool:
+        """Take up what was committed in an earlier run; True when there was something."""
+        kept = progress().answer(self.question.id)
+        if self.committed is not None or kept is None:
+            return False
+        self.committed = self._recall(str(kept.get("committed", "")))
+        return self.committed is not None
+
+    def forget(self) -> None:
+        """Take the answer back. Side effect: it is removed from the learner's progress."""
+        self.committed = None
+        kept = progress()
+        kept.forget_answer(self.question.id)
+        self.note = kept.note
 
     def said(self) -> str:
         """The committed answer in the words of the question."""
@@ -61,7 +77,14 @@ class Guess:
             if len(text) != 1 or text not in letters:
                 raise ValueError(f"answer with one of {', '.join(letters)}")
             return letters.index(text)
+        return entered.parse(str(answer))
+
+    def _recall(self, said: str) -> float | int | None:
+        """What `said` was committed as; None when the question has changed since."""
+        if self.question.kind == "choice":
+            texts = [option.text for option in self.question.options]
+            return texts.index(said) if said in texts else None
         try:
-            return float(str(answer).strip().replace(",", "").replace("_", ""))
+            return entered.parse(said.removesuffix(self.question.unit))
         except ValueError:
-            raise ValueError("type one number, such as 250 or 1e6, or inf") from None
+            return None

@@ -9,7 +9,7 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 def with_view(data: dict[str, Any], widget: Callable[[], Any], what: str) -> dict[str, Any]:
     """`data` by MIME type with the view of ``widget()`` added, or with a line that says `what` needs ipywidgets."""
     try:
-        data[_VIEW] = widget()._repr_mimebundle_()[_VIEW]
+        data[_VIEW] = {"version_major": 2, "version_minor": 0, "model_id": widget().model_id}
     except ImportError:
         data["text/plain"] += f"\n{what} needs ipywidgets: pip install 'nanlab[course]'"
     return data

@@ -9,7 +9,7 @@ from html import escape
 from nanlab.course import questions
 from nanlab.course.guess import LETTERS, Guess
 from nanlab.course.live import with_view
-from nanlab.course.predict_view import build
+from nanlab.course.predict_view import PredictionView
 from nanlab.course.questions import Question
 
 UNANSWERED = "Not answered yet. Choose, then run the next cell."
@@ -18,14 +18,19 @@ UNANSWERED = "Not answered yet. Choose, then run the next cell."
 class Prediction(Guess):
     """One question, waiting for a commit. Show it as the last expression of a cell."""
 
-    _box = None
+    _view: PredictionView | None = None
+
+    @property
+    def view(self) -> PredictionView:
+        """The live question, made when first asked for. Needs ipywidgets."""
+        if self._view is None:
+            self._view = PredictionView(self)
+        return self._view
 
     @property
     def widget(self):
-        """The live question, made when first asked for. Needs ipywidgets."""
-        if self._box is None:
-            self._box = build(self)
-        return self._box
+        """The widget of the live question."""
+        return self.view.widget
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         data = {"text/plain": plain(self.question), "text/html": html(self.question)}

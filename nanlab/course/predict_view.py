@@ -1,80 +1,79 @@
-"""The live view of a question: options or a number field, a commit, and the reasons behind a fold."""
+"""The live view of a question: options or a number field, a commit, the reasons behind a fold, and a way back."""
 
 from html import escape
 
+from nanlab.course.front import form, front
 from nanlab.course.guess import LETTERS, Guess
 
-_STYLE = """<style>
-.nanlab-predict { max-width: 680px; border-left: 4px solid #0072b2; padding: 2px 0 4px 14px; margin: 4px 0; }
-.nanlab-predict .widget-html-content { line-height: 1.45; font-size: 14px; color: var(--jp-content-font-color1, #222); }
-.nanlab-predict .widget-html-content p { margin: 2px 0 4px; }
-.nanlab-predict .widget-html-content pre { font-size: 12px; line-height: 1.35; padding: 6px 8px; margin: 4px 0;
-  background: var(--jp-layout-color2, #f2f2f2); overflow-x: auto; }
-.nanlab-predict .widget-radio { width: auto; max-width: 660px; }
-.nanlab-predict .widget-radio-box { width: auto; max-width: 640px; }
-.nanlab-predict .widget-radio-box label { height: auto; min-height: 24px; white-space: normal; line-height: 1.4;
-  font-size: 14px; padding: 2px 0; margin: 0; align-items: flex-start; max-width: 640px; flex: 0 0 auto;
-  color: var(--jp-content-font-color1, #222); }
-.nanlab-predict .widget-radio-box input { margin: 0 8px 0 2px; position: relative; top: -1px; flex: 0 0 auto; }
-.nanlab-predict .jupyter-button { color: var(--jp-ui-font-color1, #222); }
-.nanlab-predict .jupyter-button:focus-visible, .nanlab-predict input:focus-visible,
-.nanlab-predict summary:focus-visible { outline: 2px solid #0072b2; outline-offset: 1px; }
-.nanlab-predict summary { cursor: pointer; padding: 2px 0; }
-.nanlab-predict .nanlab-note { font-size: 12px; }
-</style>"""
-_NOTHING = "Choose one first."
+_COMMIT, _AGAIN = 0, 1  # the places of the two buttons
+_HINT = "such as 250 or 1e6"
 
 
-def build(prediction: Guess):
-    """The widget of `prediction`. Raises ImportError without ipywidgets."""
-    import ipywidgets as w
+class PredictionView:
+    """One question, live. What was committed before stands in it again, and can be taken back."""
 
-    question = prediction.question
-    shows = f"<pre>{escape(question.shows.strip())}</pre>" if question.shows else ""
-    head = w.HTML(f"{_STYLE}<p><strong>Predict.</strong> {escape(question.text.strip())}</p>{shows}")
-    entry = _radio(w, prediction) if question.kind == "choice" else _number(w, prediction)
-    button = w.Button(description="Commit", tooltip="Commit this answer for good", layout=w.Layout(width="96px"))
-    answer = w.HTML(_status("Not answered yet."))
+    def __init__(self, prediction: Guess):
+        self.prediction, self._moves, self._message = prediction, 1, ""
+        question = prediction.question
+        shows = f"<pre>{escape(question.shows.strip())}</pre>" if question.shows else ""
+        head = f"<p><strong>Predict.</strong> {escape(question.text.strip())}</p>{shows}"
+        buttons = ["Commit", "Answer anew"]
+        self.widget = front(form.form("question", [_control(question)], buttons, head=head, live=False), self.asked)
+        self.remembered = prediction.remember()
+        self._show("" if prediction.committed is None else self._entered())
 
-    def commit(_) -> None:
-        text = _letter(entry.index) if question.kind == "choice" else entry.value
+    def asked(self, event: dict) -> None:
+        """Commit, or begin anew."""
+        if event.get("press") == _AGAIN:
+            self.prediction.forget()
+            self.remembered = False
+            self._moves += 1
+            self._show("")
+        elif event.get("press") == _COMMIT and self.prediction.committed is None:
+            self._commit(str(event["texts"]["answer"]))
+
+    def _commit(self, text: str) -> None:
+        choice = self.prediction.question.kind == "choice"
         try:
-            prediction.commit(text)
+            self.prediction.commit(LETTERS[int(text)] if choice and text else text)
         except ValueError as wrong:
-            answer.value = _status(_NOTHING if question.kind == "choice" else f"{str(wrong).capitalize()}.")
+            self._message = "Choose one first." if choice else f"{str(wrong)[0].upper()}{str(wrong)[1:]}."
+            self._show(text)
             return
-        entry.disabled = button.disabled = True
-        answer.value = _committed(prediction)
+        self._message = ""
+        self._show(text)
 
-    button.on_click(commit)
-    row = w.HBox([button], layout=w.Layout(margin="2px 0 0"))
-    box = w.VBox([head, entry, row, answer], layout=w.Layout(overflow="visible"))
-    box.add_class("nanlab-predict")
-    return box
+    def _show(self, text: str) -> None:
+        done = self.prediction.committed is not None
+        self.widget.show(
+            controls={"answer": form.state(text, self._message, bad=bool(self._message), moves=self._moves)},
+            buttons=[form.button(hidden=done), form.button(hidden=not done)],
+            sentence=self._sentence(done),
+            more=_reasons(self.prediction) if done else "",
+            fixed=done,
+        )
 
+    def _sentence(self, done: bool) -> str:
+        if self._message:
+            return self._message
+        if not done:
+            return "Not answered yet."
+        return f"{'Committed earlier' if self.remembered else 'Committed'}: {self.prediction.said()}"
 
-def _radio(w, prediction: Guess):
-    options = [option.text for option in prediction.question.options]
-    return w.RadioButtons(options=options, value=None, layout=w.Layout(width="auto"))
-
-
-def _number(w, prediction: Guess):
-    unit = prediction.question.unit
-    label = f"your guess ({unit})" if unit else "your guess"
-    style = {"description_width": "initial"}
-    return w.Text(description=label, placeholder="such as 250 or 1e6", style=style, layout=w.Layout(width="320px"))
-
-
-def _letter(index: int | None) -> str:
-    return "" if index is None else LETTERS[index]
-
-
-def _status(text: str) -> str:
-    return f'<div role="status" aria-live="polite"><em>{escape(text)}</em></div>'
+    def _entered(self) -> str:
+        committed = self.prediction.answer
+        return str(committed) if self.prediction.question.kind == "choice" else f"{committed:g}"
 
 
-def _committed(prediction: Guess) -> str:
-    """What was committed and, folded, the reasons. Right and wrong look alike until the fold is opened."""
+def _control(question) -> dict:
+    if question.kind == "choice":
+        return form.control("radio", "answer", "your answer", options=[option.text for option in question.options])
+    label = f"your guess ({question.unit})" if question.unit else "your guess"
+    return form.control("text", "answer", label, placeholder=_HINT)
+
+
+def _reasons(prediction: Guess) -> str:
+    """The reasons, folded. Right and wrong look alike until the fold is opened."""
     question = prediction.question
     right, reason = question.judge(prediction.answer)
     inside = f"<p><strong>Yours is {'right' if right else 'not what happens'}.</strong> {escape(reason)}</p>"
@@ -83,7 +82,4 @@ def _committed(prediction: Guess) -> str:
     elif not right:
         inside += f"<p><strong>{question.answer:g} {escape(question.unit)}.</strong> {escape(question.reason)}</p>"
     note = f'<p class="nanlab-note">{escape(prediction.note)}</p>' if prediction.note else ""
-    return (
-        f'<div role="status" aria-live="polite"><p>Committed: <strong>{escape(prediction.said())}</strong></p></div>'
-        f"<details><summary>Why (open after you have run the next cell)</summary>{inside}</details>{note}"
-    )
+    return f"<details><summary>Why (open after you have run the next cell)</summary>{inside}</details>{note}"

@@ -31,15 +31,33 @@ class Progress:
 
     def record_answer(self, id: str, committed: str, right: bool) -> None:
         """Keep an answer under the track of the running notebook. Side effect: writes the file."""
-        self._keep("answers", f"{running_track() or 'any'}/{id}", {"committed": committed, "right": right})
+        self._keep("answers", _key(id), {"committed": committed, "right": right})
 
     def record_exercise(self, track: str, name: str) -> None:
         """Keep that an exercise was passed. Side effect: writes the file."""
         self._keep("exercises", f"{track}/{name}", True)
 
+    def answer(self, id: str) -> dict | None:
+        """What was committed to the question called `id` in the running notebook's track, or None."""
+        return self._data["answers"].get(_key(id))
+
+    def forget_answer(self, id: str) -> None:
+        """Remove the answer to `id` in the running notebook's track. Side effect: writes the file."""
+        self._data = self._read()
+        if self._data["answers"].pop(_key(id), None) is not None:
+            self._save()
+
+    def forget_all(self) -> None:
+        """Remove every answer and every exercise. Side effect: writes the file."""
+        self._data = {section: {} for section in _EMPTY}
+        self._save()
+
     def _keep(self, section: str, key: str, value: object) -> None:
         self._data = self._read()  # another notebook may have written since
         self._data[section][key] = value
+        self._save()
+
+    def _save(self) -> None:
         try:
             _write(self.path, self._data)
         except OSError as wrong:
@@ -50,7 +68,7 @@ class Progress:
     def _read(self) -> dict:
         try:
             data = json.loads(self.path.read_text(encoding="utf-8"))
-            return {section: dict(data.get(section, {})) for section in _EMPTY}
+            return {section: _checked(section, data.get(section, {})) for section in _EMPTY}
         except FileNotFoundError:
             return {section: {} for section in _EMPTY}
         except OSError as wrong:
@@ -69,6 +87,18 @@ class Progress:
         except OSError:
             return f"{self.path.name} could not be understood; it was left alone."
         return f"{self.path.name} could not be understood; it was kept as {aside.name} and a new one begun."
+
+
+def _checked(section: str, entries: object) -> dict:
+    """`entries` of the file as they are; TypeError where they are not what this file keeps."""
+    whole = isinstance(entries, dict) and all(key.partition("/")[2] for key in entries)
+    if not whole or (section == "answers" and not all(isinstance(entry, dict) for entry in entries.values())):
+        raise TypeError(f"{section} is not what nanlab keeps there")
+    return dict(entries)
+
+
+def _key(id: str) -> str:
+    return f"{running_track() or 'any'}/{id}"
 
 
 def progress() -> Progress:

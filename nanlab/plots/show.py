@@ -33,6 +33,14 @@ class Figure(ABC):
         return png(self.picture())
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        picture = self.picture()
-        data = {"image/png": base64.b64encode(self.png()).decode(), "text/plain": self.words()}
-        return data, {"image/png": {"width": picture.width, "height": picture.height}}
+        return bundle(self.picture(), self.words())
+
+
+def bundle(picture: Picture, words: str) -> tuple[dict, dict]:
+    """`picture` as a PNG, and `words`, with the metadata that name the picture: nbconvert reads one, VS Code the
+    other. Loads matplotlib."""
+    from nanlab.plots.png import png
+
+    data = {"image/png": base64.b64encode(png(picture)).decode(), "text/plain": words}
+    size = {"width": picture.width, "height": picture.height}
+    return data, {"image/png": {**size, "alt": picture.alt}, "vscode_altText": picture.alt}

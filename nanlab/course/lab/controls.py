@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nanlab.course import entered
+from nanlab.course.front import form
+
 
 @dataclass(frozen=True)
 class Number:
@@ -24,11 +27,7 @@ class Number:
 
     def parse(self, text: str) -> float:
         """The number in `text`; ValueError with a sentence for the learner where it is none or out of range."""
-        try:
-            number = float(text.strip().replace(",", "").replace("_", ""))
-        except ValueError:
-            raise ValueError(f"“{text.strip()[:20]}” is not a number" if text.strip() else "type a number") from None
-        return self.check(number)
+        return self.check(entered.parse(text))
 
     def check(self, number: float) -> float:
         """`number` itself when this control allows it; else ValueError."""
@@ -52,6 +51,18 @@ class Number:
 
     def say(self, value: float) -> str:
         return f"{self.name}={value:g}"
+
+    def write(self, value: float) -> str:
+        """`value` as it stands in the field."""
+        return f"{value:g}"
+
+    def rung(self, value: float) -> int:
+        """Which step of the ladder lies nearest below `value`: where the slider stands."""
+        return max(sum(step <= value for step in self.ladder) - 1, 0)
+
+    def about(self) -> dict:
+        """This control as the front end wants it."""
+        return form.control("number", self.name, self.label, hint=self.hint, rungs=len(self.ladder))
 
     def _range(self) -> str:
         if self.high == math.inf:
@@ -84,6 +95,23 @@ class Choice:
 
     def say(self, value: Any) -> str:
         return value if isinstance(value, str) else f"{self.name}={value:g}"
+
+    def write(self, value: object) -> str:
+        """The place of `value` among the options, as the front end has it."""
+        return str([option for _, option in self.pairs].index(value))
+
+    def parse(self, text: str) -> object:
+        """The option at the place `text`; ValueError where there is none."""
+        places = {str(n): value for n, (_, value) in enumerate(self.pairs)}
+        if text not in places:
+            raise ValueError("choose one of the list")
+        return places[text]
+
+    def about(self) -> dict:
+        """This control as the front end wants it: a few short options side by side, more of them as a list."""
+        options = [text for text, _ in self.pairs]
+        kind = "radio" if len(options) <= 4 and sum(map(len, options)) <= 20 else "select"
+        return form.control(kind, self.name, self.label, options=options)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,13 @@ import torch
 from nanlab.course.history import Fix, History
 from nanlab.course.lab.base import Lab
 from nanlab.course.lab.controls import Button, Choice, Number
-from nanlab.lessons.loss_explosion import failure
+from nanlab.course.lab.survey import Line, Map
+from nanlab.lessons.loss_explosion import failure, landscape
 from nanlab.plots import Chart, format_limit, number
 
 _STEPS = 12  # enough for the slow explosion at step 6, and for a cured run to be seen falling
+_RATES = tuple(float(f"{10 ** (n / 4):.2g}") for n in range(-18, 1))  # 3.2e-05 to 1, four a decade
+_SCALES = tuple(float(f"{10 ** (n / 4):.2g}") for n in range(-4, 9))  # 0.1 to 100
 _FORMATS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -52,6 +55,16 @@ class ExplosionLab(Lab):
     )
     buttons = (Button("No fix"), *(Button(fix.title, fix.knobs) for fix in failure.FIXES))
     buttons_label = "One fix at a time:"
+    beginner = ("lr", "scale")
+    map = Map(
+        "Map: what becomes of the run, by learning rate and input scale",
+        "lr",
+        "scale",
+        _RATES,
+        _SCALES,
+        landscape.KINDS,
+        every=4,
+    )
 
     def compute(self, lr: float, scale: float, dtype: str, divide_inputs_by: float) -> Outcome:
         history = failure.run(lr, scale, getattr(torch, dtype), steps=_STEPS, divide_inputs_by=divide_inputs_by)
@@ -70,6 +83,34 @@ class ExplosionLab(Lab):
         end = number(history.loss[-1], 2 if result.dtype == "float32" else 0)
         bad = "none" if history.finite else history.first_bad_step
         return f"start {number(history.loss[0], 3)}, end {end} · first non-finite step {bad}"
+
+    def plain(self, result: Outcome) -> str:
+        history, step = result.history, result.history.first_bad_step
+        if step is None and history.loss[-1] < history.loss[0]:
+            return f"It works: the loss falls from {number(history.loss[0], 3)} to {number(history.loss[-1], 3)}."
+        if step is None:
+            return "Still numbers, but the loss is growing: give it more steps and it breaks."
+        if step == 0:
+            return "It breaks at once: the first loss is already larger than the computer can write down."
+        return f"Each step overshoots further than the last. At step {step} the loss is too large to write down: inf."
+
+    def formula(self, result: Outcome) -> str:
+        scale, divide = self.values["scale"], self.values["divide_inputs_by"]
+        with torch.random.fork_rng(devices=[]):
+            edge = 2 / landscape.largest_curvature(scale, divide)
+        side = "below" if self.values["lr"] < edge else "above"
+        return f"At the first step 2/λmax = {number(edge, 2)}; the learning rate is {side} it."
+
+    def fate(self, result: Outcome) -> tuple[int, str]:
+        return landscape.fate(result.history)
+
+    def theory(self) -> tuple[Line, ...]:
+        """lr = 2/λmax at the first step, as columns by rows."""
+        with torch.random.fork_rng(devices=[]):
+            divide = self.values["divide_inputs_by"]
+            edges = [2 / landscape.largest_curvature(scale, divide) for scale in _SCALES]
+        points = [(4 * math.log10(edge) + 18, row) for row, edge in enumerate(edges)]
+        return (Line("learning rate = 2/λmax", [(x, y) for x, y in points if 0 <= x <= len(_RATES) - 1]),)
 
     def settings(self) -> str:
         shown = super().settings()

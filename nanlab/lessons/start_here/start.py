@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from nanlab.course import MINUTES, START, TOPICS, TRACKS, Topic, lesson_path
+from nanlab.course.front import form, front
 from nanlab.course.live import with_view
 from nanlab.course.progress import Progress, progress
 from nanlab.course.questions import asked_in
@@ -42,34 +43,37 @@ def suggest(answers: Sequence[int]) -> str:
 class TrackChooser:
     """Four lists and a suggestion that follows them."""
 
+    def __init__(self):
+        self._texts, self._widget = {str(n): "" for n in range(len(QUESTIONS))}, None
+
     @property
     def widget(self):
-        """The live view. Needs ipywidgets."""
-        import ipywidgets as w
+        """The live view, made when first asked for. ImportError without widgets."""
+        if self._widget is None:
+            lists = [
+                form.control("select", str(n), text, options=["choose …", *choices])
+                for n, (text, choices) in enumerate(QUESTIONS)
+            ]
+            self._widget = front(form.form("page", lists), self.asked)
+            self._texts = dict.fromkeys(self._texts, "0")
+            self._show()
+        return self._widget
 
-        wide, style = w.Layout(width="600px", max_width="100%"), {"description_width": "310px"}
-        lists = [
-            w.Dropdown(
-                options=[("choose …", None), *((text, n) for n, text in enumerate(choices))],
-                description=text,
-                tooltip="Space opens the list",
-                style=style,
-                layout=wide,
-            )
-            for text, choices in QUESTIONS
-        ]
-        answer = w.HTML(_status("Answer all four for a suggestion."))
+    def asked(self, event: dict) -> None:
+        """One list was changed."""
+        self._texts[event["name"]] = event["text"]
+        self._show()
 
-        def changed(_) -> None:
-            answers = [chosen.value for chosen in lists]
-            left = answers.count(None)
-            answer.value = _suggestion(suggest(answers)) if not left else _status(f"{left} to go.")
-
-        for chosen in lists:
-            chosen.observe(changed, "value")
-        box = w.VBox([w.HTML(_STYLE), *lists, answer], layout=w.Layout(overflow="visible"))
-        box.add_class("nanlab-start")
-        return box
+    def _show(self) -> None:
+        answers = [int(text) - 1 for text in self._texts.values()]
+        left = answers.count(-1)
+        track = None if left else suggest(answers)
+        waiting = f"{left} to go." if left < len(answers) else "Answer all four for a suggestion."
+        self._widget.show(
+            controls={name: form.state(text) for name, text in self._texts.items()},
+            sentence=f"Suggested: {track} ({ABOUT[track]})." if track else waiting,
+            more=_first(track) if track else "",
+        )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         lines = [f"{text}: {' / '.join(choices)}" for text, choices in QUESTIONS]
@@ -82,18 +86,39 @@ class TrackChooser:
 class CourseMap:
     """All lessons at three depths. Live: links to the notebooks that are there, and the learner's own progress."""
 
+    def __init__(self):
+        self._widget, self._sure = None, False
+
     @property
     def widget(self):
-        """The live view, drawn from the files and the progress of this moment. Needs ipywidgets."""
-        import ipywidgets as w
+        """The live view, drawn from the files and the progress of this moment. ImportError without widgets."""
+        if self._widget is None:
+            buttons = ["Forget all answers …", "Yes, forget them", "Keep them"]
+            self._widget = front(form.form("page", (), buttons, buttons_label=""), self.asked)
+        self._show()
+        return self._widget
 
-        kept = progress()
-        note = f"<p>{escape(kept.note)}</p>" if kept.note else ""
-        root = find_root(Path.cwd())
+    def asked(self, event: dict) -> None:
+        """Forget what was answered, after one more question."""
+        if event["press"] == 1 and self._sure:
+            kept = progress()
+            kept.forget_all()
+            self._sure = False
+            self._show(kept.note or "All answers and exercises are forgotten.")
+            return
+        self._sure = event["press"] == 0
+        self._show()
+
+    def _show(self, said: str = "") -> None:
+        kept, root = progress(), find_root(Path.cwd())
         states = {(track, topic.name): _state(root, kept, track, topic) for track in TRACKS for topic in TOPICS}
-        box = w.VBox([w.HTML(_STYLE + _map(states) + note)])
-        box.add_class("nanlab-start")
-        return box
+        count = len(kept.answered())
+        sure = f"Forget {count} answers and the exercises passed? This can't be undone."
+        self._widget.show(
+            buttons=[form.button(hidden=hidden) for hidden in (self._sure, not self._sure, not self._sure)],
+            sentence=said or (sure if self._sure else kept.note),
+            more=_map(states),
+        )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         lessons = [f"{topic.name[:2]}  {topic.title}: {topic.about}" for topic in TOPICS]
@@ -135,30 +160,9 @@ def _map(states: dict[tuple[str, str], str | None] | None = None) -> str:
     return page.render(topics=TOPICS, minutes=MINUTES, states=states)
 
 
-def _suggestion(track: str) -> str:
+def _first(track: str) -> str:
+    """A link to the first lesson of `track`, where it is there."""
     topic, root = TOPICS[0], find_root(Path.cwd())
     there = root is not None and (root / lesson_path(track, topic.name)).is_file()
-    first = f'<a href="{track}/{topic.name}.ipynb">Begin with {topic.title}</a>.' if there else ""
-    return (
-        f'<div role="status" aria-live="polite">Suggested: <strong>{track}</strong> ({ABOUT[track]}). '
-        f"{first} Every lesson links to its other depths, so you can change at any time.</div>"
-    )
-
-
-def _status(text: str) -> str:
-    return f'<div role="status" aria-live="polite">{escape(text)}</div>'
-
-
-_STYLE = """<style>
-.nanlab-start { max-width: 760px; }
-.nanlab-start .widget-html-content { line-height: 1.45; font-size: 14px; color: var(--jp-content-font-color1, #222); }
-.nanlab-start .widget-label { font-size: 14px; text-align: left; color: var(--jp-content-font-color1, #222); }
-.nanlab-start select:focus-visible, .nanlab-start a:focus-visible { outline: 2px solid #0072b2; outline-offset: 1px; }
-.nanlab-start table { border-collapse: collapse; font-size: 13px; }
-.nanlab-start th, .nanlab-start td { text-align: left; vertical-align: top; padding: 5px 18px 5px 0; line-height: 1.4;
-  border-bottom: 1px solid var(--jp-border-color2, #ddd); color: var(--jp-content-font-color1, #222); }
-.nanlab-start td { white-space: nowrap; }
-.nanlab-start th small { font-weight: normal; font-size: 12px; }
-.nanlab-start a { color: var(--jp-content-link-color, #0b57d0); text-decoration: underline; }
-.nanlab-start .nanlab-state { font-size: 12px; }
-</style>"""
+    first = f'<a href="{track}/{topic.name}.ipynb">Begin with {topic.title}</a>. ' if there else ""
+    return f"<p>{first}Every lesson links to its other depths, so you can change at any time.</p>"
