@@ -159,6 +159,7 @@ def _server(folder: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     own = {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
     own["JUPYTER_PATH"] = str(write_kernelspec(folder / "kernels"))  # warm kernels
+    own |= {"NANLAB_HOME": str(folder / "home")}  # answers of these tests alone
     own |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"), "JUPYTERLAB_WORKSPACES_DIR": str(folder / "spaces")}
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
     command += ["--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]

@@ -63,23 +63,24 @@ def _looks(lab: Locator) -> str:
 
 
 def _choices(shown, lab: Locator, control: Choice):
-    chosen = lab.get_by_role("combobox", name=control.label, exact=True)
+    """Each option by keyboard, ending where the lab began, for the control that comes next."""
+    texts = [text for text, _ in control.pairs]
     start = [value for _, value in control.pairs].index(control.value)
-    places = [*range(len(control.pairs)), start]  # back to where it was, for the control that comes next
-    return [lambda place=place: _choose(shown.page, chosen, place) for place in places]
+    places = [*range(len(texts)), start]
+    return [lambda place=place: _choose(shown.page, lab, control, texts, place) for place in places]
 
 
-def _choose(page, chosen: Locator, place: int) -> None:
-    """Space opens the list, arrows move in it, Enter takes; a busy machine may be slow to open it."""
-    for _ in range(5):
+def _choose(page, lab: Locator, control: Choice, texts: list[str], place: int) -> None:
+    if control.about()["kind"] == "select":
+        chosen = lab.get_by_role("combobox", name=control.label, exact=True)
         chosen.focus()
-        steps = place - chosen.evaluate("list => list.selectedIndex")
-        for key in ("Space", *[("ArrowDown" if steps > 0 else "ArrowUp")] * abs(steps), "Enter"):
-            page.keyboard.press(key)
-            page.wait_for_timeout(120)
-        if chosen.evaluate("list => list.selectedIndex") == place:
-            return
-    raise AssertionError(f"entry {place} could not be chosen by keyboard")
+        at = chosen.evaluate("list => list.selectedIndex")
+    else:
+        group = lab.get_by_role("group", name=control.label, exact=True).get_by_role("radio")
+        at = next(n for n in range(len(texts)) if group.nth(n).is_checked())
+        group.nth(at).focus()
+    for _ in range(abs(place - at)):
+        page.keyboard.press("ArrowDown" if place > at else "ArrowUp")
 
 
 def _numbers(shown, lab: Locator, control):

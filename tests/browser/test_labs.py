@@ -29,6 +29,7 @@ def shown(jupyter, open_notebook):
 def lab(shown):
     """The lab, back at its first settings."""
     shown.panel.get_by_role("button", name="No fix").click()
+    expect(shown.panel.get_by_role("textbox", name="learning rate", exact=True)).to_have_value("0.1")
     expect(_sentence(shown)).to_contain_text("At step 3")
     return shown
 
@@ -42,17 +43,10 @@ def _picture(shown):
 
 
 def _choose(shown, chosen, index):
-    """Choose by keyboard. Space opens the list; a bare arrow key would go to the next cell. A busy machine can be slow
-    to open it, so a try that came too early is made again."""
-    for _ in range(5):
-        chosen.focus()
-        down = index - chosen.evaluate("list => list.selectedIndex")
-        for key in ("Space", *["ArrowDown"] * down, "Enter"):
-            shown.page.keyboard.press(key)
-            shown.page.wait_for_timeout(150)
-        if chosen.evaluate("list => list.selectedIndex") == index:
-            return
-    raise AssertionError(f"entry {index} could not be chosen by keyboard")
+    """Choose by keyboard, as in any list."""
+    chosen.focus()
+    for _ in range(index - chosen.evaluate("list => list.selectedIndex")):
+        shown.page.keyboard.press("ArrowDown")
 
 
 def _press_into(shown, field, text):
@@ -72,18 +66,43 @@ def test_typing_into_a_number_field_changes_picture_and_sentence(lab, label):
 @pytest.mark.parametrize(
     ("label", "told"), [("number format", "bf16 max"), ("then divide inputs by", "At step 6 the first value")]
 )
-def test_choosing_from_a_list_by_key_changes_picture_and_sentence(lab, label, told):
+def test_a_radio_group_is_one_tab_stop_and_follows_the_arrow_keys(lab, label, told):
     before = _picture(lab).get_attribute("aria-label")
-    _choose(lab, lab.panel.get_by_role("combobox", name=label), 1)
+    group = lab.panel.get_by_role("group", name=label)
+    group.get_by_role("radio").first.focus()
+    lab.page.keyboard.press("ArrowRight")
+    expect(group.get_by_role("radio").nth(1)).to_be_checked()
     expect(_sentence(lab)).to_contain_text(told)
     assert _picture(lab).get_attribute("aria-label") != before
+    lab.page.keyboard.press("Tab")
+    assert not group.evaluate("group => group.contains(document.activeElement)")
 
 
-@pytest.mark.parametrize(("sign", "rate"), [("−", "0.03"), ("+", "0.3")])
-def test_the_steppers_work_by_keyboard(lab, sign, rate):
-    lab.panel.get_by_role("button", name=sign, exact=True).first.focus()
+@pytest.mark.parametrize(("name", "rate"), [("lower learning rate", "0.03"), ("higher learning rate", "0.3")])
+def test_the_steppers_are_named_and_work_by_keyboard(lab, name, rate):
+    lab.panel.get_by_role("button", name=name, exact=True).focus()
     lab.page.keyboard.press("Enter")
     expect(lab.panel.get_by_role("textbox", name="learning rate")).to_have_value(rate)
+
+
+@pytest.mark.parametrize(("role", "name"), [("textbox", "learning rate"), ("slider", "learning rate, slider")])
+def test_arrow_keys_step_a_number_in_its_field_and_on_its_slider(lab, role, name):
+    lab.panel.get_by_role(role, name=name, exact=True).focus()
+    lab.page.keyboard.press("ArrowUp")
+    expect(lab.panel.get_by_role("textbox", name="learning rate", exact=True)).to_have_value("0.3")
+    expect(lab.panel.get_by_role("slider", name="learning rate, slider")).to_have_attribute("aria-valuetext", "0.3")
+
+
+def test_a_held_key_leaves_no_backlog(lab):
+    """Thirty steps within a moment end where the last one points, soon after it."""
+    field = lab.panel.get_by_role("textbox", name="learning rate", exact=True)
+    field.focus()
+    for _ in range(30):
+        lab.page.keyboard.press("ArrowDown")
+    lab.page.wait_for_timeout(500)
+    settled = field.input_value()
+    lab.page.wait_for_timeout(1000)
+    assert field.input_value() == settled != "0.1"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +124,10 @@ def test_an_invalid_entry_is_answered_beside_the_field_and_the_picture_stays(lab
     field = lab.panel.get_by_role("textbox", name="learning rate")
     _press_into(lab, field, "fast")
     message = lab.panel.locator(".nanlab-message.nanlab-bad")
-    expect(message).to_have_text("“fast” is not a number")
+    expect(message).to_have_text("“fast” is not a number. The picture shows 0.1.")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(_sentence(lab)).to_contain_text("“fast” is not a number")
+    expect(field).to_have_accessible_description(message.inner_text())
     beside, box = message.bounding_box(), field.bounding_box()
     assert abs(beside["x"] - box["x"]) < 40 and 0 <= beside["y"] - box["y"] < 60
     assert _picture(lab).evaluate("element => element.outerHTML") == before
@@ -114,18 +136,34 @@ def test_an_invalid_entry_is_answered_beside_the_field_and_the_picture_stays(lab
 
 
 def test_a_question_is_answered_by_keyboard_and_the_reasons_are_folded(shown):
-    question = shown.panel.locator(".nanlab-predict").first
+    question = shown.panel.locator(".nanlab-question").first
     question.get_by_role("radio").first.focus()
-    shown.page.keyboard.press("Space")
+    shown.page.keyboard.press("ArrowDown")
     question.get_by_role("button", name="Commit").focus()
     shown.page.keyboard.press("Enter")
     expect(question.get_by_text("Committed:")).to_be_visible()
     expect(question.get_by_role("radio").first).to_be_disabled()
     reason = question.locator("details p").first
+    assert question.get_by_role("button", name="Commit").count() == 0
     expect(reason).to_be_hidden()
     question.locator("summary").focus()
     shown.page.keyboard.press("Enter")
     expect(reason).to_be_visible()
+
+
+def test_the_map_follows_the_arrow_keys_and_the_pointer_and_moves_the_controls(lab):
+    chart = lab.panel.get_by_role("application", name="what becomes of the run")
+    expect(chart.locator(".nanlab-cell.nanlab-worst").first).to_be_visible(timeout=30_000)
+    expect(lab.panel.locator(".nanlab-wait")).to_be_hidden(timeout=60_000)
+    tones = ", ".join(f".nanlab-{tone}" for tone in ("good", "slow", "rises", "bad", "worst"))
+    assert chart.locator(f".nanlab-cell:not({tones})").count() == 0
+    chart.focus()
+    lab.page.keyboard.press("ArrowLeft")
+    field = lab.panel.get_by_role("textbox", name="learning rate", exact=True)
+    expect(field).to_have_value("0.056")
+    chart.locator(".nanlab-cell").first.click()
+    expect(field).to_have_value("3.2e-05")
+    expect(lab.panel.get_by_role("textbox", name="input scale", exact=True)).to_have_value("0.1")
 
 
 def test_a_pasted_log_is_diagnosed(shown):
@@ -138,7 +176,7 @@ def test_a_pasted_log_is_diagnosed(shown):
 
 
 def test_four_lists_suggest_a_track_by_keyboard(shown):
-    lists = shown.panel.locator(".nanlab-start select")
+    lists = shown.panel.locator(".nanlab-page select")
     for n in range(4):
         _choose(shown, lists.nth(n), 2)
     expect(shown.panel.get_by_text("Suggested:")).to_contain_text("developer")

@@ -7,7 +7,7 @@ from nanlab.course.lab import Choice, Number
 LR = Number("lr", "learning rate", 0.1, 1e-6, 10.0, ladder=(0.01, 0.1, 1.0))
 
 
-@pytest.mark.parametrize(("text", "value"), [("0.5", 0.5), (" 1e-3 ", 0.001), ("1,0", 10.0), ("10", 10.0)])
+@pytest.mark.parametrize(("text", "value"), [("0.5", 0.5), (" 1e-3 ", 0.001), ("1,000e-3", 1.0), ("+1", 1.0)])
 def test_a_number_in_range_is_taken(text, value):
     assert LR.parse(text) == value
 
@@ -17,6 +17,8 @@ def test_a_number_in_range_is_taken(text, value):
     [
         ("abc", "“abc” is not a number"),
         ("", "type a number"),
+        ("5,5", "write a point before the decimals"),
+        ("−3", "type a number from 1e-06 to 10"),
         ("0", "type a number from 1e-06 to 10"),
         ("-1", "type a number from 1e-06 to 10"),
         ("11", "type a number from 1e-06 to 10"),

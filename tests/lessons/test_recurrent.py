@@ -208,7 +208,7 @@ def test_a_forward_overflow_is_told_from_one_on_the_way_back():
 def test_clipping_shortens_the_step_and_leaves_the_slope():
     lab = RecurrentLab()
     _ = lab.widget
-    lab._pressed(next(button for button in lab.buttons if button.label == "Clip the norm at 1"))
+    lab.view.asked({"press": [button.label for button in lab.buttons].index("Clip the norm at 1"), "texts": {}})
     assert "leaves the slope of the curve" in said(lab)
     assert dict(lab.table(lab.result)[1])["length of the step (learning rate × norm)"] == "0.001"
     assert "after clipping" in lab.chart(lab.result).words()

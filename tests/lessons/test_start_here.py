@@ -47,27 +47,27 @@ def test_every_track_can_be_suggested():
 
 
 def test_the_suggestion_stands_once_all_four_are_answered(house):
-    box = choose_track().widget
-    *_, answer = box.children
-    lists = box.children[1:-1]
-    for n, chosen in enumerate(lists, start=1):
-        chosen.value = 1
-        assert (f"{4 - n} to go" in answer.value) == (n < 4)
-    assert "<strong>developer</strong>" in answer.value
+    chooser = choose_track()
+    shown = chooser.widget.shown
+    for n in range(4):
+        chooser.asked({"name": str(n), "text": "2"})
+        shown = chooser.widget.shown
+        assert (f"{3 - n} to go" in shown["sentence"]) == (n < 3)
+    assert "Suggested: developer" in shown["sentence"]
 
 
 def test_the_map_links_to_what_is_there_and_shows_progress_live_only(house, monkeypatch):
     empty = course_map()._repr_mimebundle_()
-    assert "not begun" in course_map().widget.children[0].value
+    assert "not begun" in course_map().widget.shown["more"]
     monkeypatch.setenv("JPY_SESSION_NAME", str(house / "notebooks" / "beginner" / "02_loss_explosion.ipynb"))
     progress().record_answer("02.third_loss", "b", False)
-    live = course_map().widget.children[0].value
+    live = course_map().widget.shown["more"]
     assert "1 of 2 answered" in live
     assert 'href="beginner/02_loss_explosion.ipynb"' in live
     assert live.count("<a ") == 1
     progress().record_answer("02.first_bad", "b", True)
     progress().record_exercise("beginner", "02_loss_explosion")
-    assert "✓ answered · exercise ✓" in course_map().widget.children[0].value
+    assert "✓ answered · exercise ✓" in course_map().widget.shown["more"]
     full = course_map()._repr_mimebundle_()
     assert {k: v for k, v in empty.items() if k != VIEW} == {k: v for k, v in full.items() if k != VIEW}
     assert "answered" not in full["text/html"] + full["text/plain"]
@@ -76,7 +76,7 @@ def test_the_map_links_to_what_is_there_and_shows_progress_live_only(house, monk
 def test_an_answer_in_one_track_is_not_shown_in_another(house, monkeypatch):
     monkeypatch.setenv("JPY_SESSION_NAME", str(house / "notebooks" / "developer" / "02_loss_explosion.ipynb"))
     progress().record_answer("02.third_loss", "b", False)
-    assert "not begun" in course_map().widget.children[0].value
+    assert "not begun" in course_map().widget.shown["more"]
 
 
 def test_the_stored_map_names_every_lesson_and_depth(house):
@@ -94,4 +94,27 @@ def test_questions_of_a_notebook_are_counted_once(house):
 def test_outside_of_the_repository_the_map_has_no_links(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_root(tmp_path) is None
-    assert "<a " not in course_map().widget.children[0].value
+    assert "<a " not in course_map().widget.shown["more"]
+
+
+def test_all_answers_are_forgotten_after_one_more_question(house):
+    progress().record_answer("02.third_loss", "b", False)
+    chart = course_map()
+    _ = chart.widget
+    chart.asked({"press": 1, "texts": {}})
+    assert len(progress().answered()) == 1, "nothing is forgotten before the question"
+    chart.asked({"press": 0, "texts": {}})
+    assert "Forget 1 answers" in chart.widget.shown["sentence"]
+    chart.asked({"press": 1, "texts": {}})
+    assert progress().answered() == {}
+
+
+@pytest.mark.parametrize("broken", ['{"answers": {"x": 1}}', '{"answers": {"any/x": 1}}', '{"answers": []}', "[]", "1"])
+def test_a_progress_file_of_another_shape_is_set_aside_with_a_note(house, tmp_path, broken):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "progress.json").write_text(broken)
+    assert "kept as progress.unreadable-1.json" in course_map().widget.shown["sentence"]
+    assert (home / "progress.unreadable-1.json").read_text() == broken
+    progress().record_answer("02.third_loss", "b", False)
+    assert course_map().widget.shown["sentence"] == ""

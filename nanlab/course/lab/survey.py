@@ -77,7 +77,7 @@ class Survey:
         done = self.cells and not self._waiting
         lines = self.lab.theory() if done and self.lab.depth == "researcher" else ()
         return {
-            "cells": self.cells,
+            "cells": list(self.cells),  # a copy: a change in place would not be seen as one
             "working": bool(self._timer),
             "lines": [{"label": line.label, "points": line.points} for line in lines],
         }

@@ -14,8 +14,8 @@ KINDS = (
     Kind("learns: the loss falls below a half", "good"),
     Kind("hardly moves", "slow"),
     Kind("the loss climbs, still finite", "rises", "↑"),
-    Kind("climbs and dies at step …", "bad", "3"),
-    Kind("dies at step 0 or 1", "worst", "0"),
+    Kind("climbs and dies, at step 4 or later", "bad", "5"),
+    Kind("dies by step 3", "worst", "3"),
 )
 LEARNS, SLOW, CLIMBS, DIES, DIES_AT_ONCE = range(5)
 
@@ -24,7 +24,7 @@ def fate(history: History) -> tuple[int, str]:
     """Which of ``KINDS`` a run is, and what its cell says."""
     step = history.first_bad_step
     if step is not None:
-        return (DIES_AT_ONCE if step <= 1 else DIES), str(step)
+        return (DIES_AT_ONCE if step <= 3 else DIES), str(step)
     first, last = history.loss[0], history.loss[-1]
     if last > first:
         return CLIMBS, "↑"
