@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from nanlab.course import TRACKS
 
@@ -89,7 +90,7 @@ class Progress:
         return f"{self.path.name} could not be understood; it was kept as {aside.name} and a new one begun."
 
 
-def _checked(section: str, entries: object) -> dict:
+def _checked(section: str, entries: Any) -> dict:
     """`entries` of the file as they are; TypeError where they are not what this file keeps."""
     whole = isinstance(entries, dict) and all(key.partition("/")[2] for key in entries)
     if not whole or (section == "answers" and not all(isinstance(entry, dict) for entry in entries.values())):

@@ -1,6 +1,7 @@
 """What stands in one control of a running lab: its value, the text of its field, and what is wrong with that text."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from nanlab.course.front import form
 from nanlab.course.lab.controls import Control, Number
@@ -11,7 +12,7 @@ class Entry:
     """`value` is the last valid one; `moves` counts how often it was set from elsewhere than its own field."""
 
     control: Control
-    value: object
+    value: Any
     text: str = ""
     message: str = ""
     bad: bool = False
@@ -20,7 +21,7 @@ class Entry:
     def __post_init__(self):
         self.put(self.value)
 
-    def put(self, value: object) -> None:
+    def put(self, value: Any) -> None:
         """Set `value` from elsewhere: by a button, the slider, the map, or code."""
         self.value, self.text = value, self.control.write(value)
         self.message, self.bad, self.moves = "", False, self.moves + 1
@@ -36,11 +37,17 @@ class Entry:
 
     def step(self, up: bool) -> None:
         """Move one step along the ladder."""
+        assert isinstance(self.control, Number), "only numbers have steps"
         new = self.control.step(self.value, up)
         stuck = new == self.value
         self.put(new)
         if stuck:
             self.message = f"{new:g} is the {'highest' if up else 'lowest'} step"
+
+    def slide(self, rung: int) -> None:
+        """Take the step of the ladder that the slider stands at."""
+        assert isinstance(self.control, Number), "only numbers have sliders"
+        self.put(self.control.check(sorted(self.control.ladder)[rung]))
 
     def state(self) -> dict:
         """This entry as the front end shows it."""

@@ -5,55 +5,26 @@ run at most, no thread contends with another, and a cell of the notebook never m
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from nanlab.course.lab.base import Lab
+from nanlab.course.lab.controls import Choice, Control
+from nanlab.course.lab.experiment import Experiment
 
 _SLICE, _PAUSE, _SHOW = 0.012, 0.001, 0.12  # seconds: at work, idle, and between two pictures
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What can become of a run. `tone` is "good", "slow", "rises", "bad" or "worst"; `mark` stands in the legend."""
-
-    label: str
-    tone: str
-    mark: str = ""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of theory over the map: for each setting of x, the setting of y at which something changes."""
-
-    label: str
-    points: Sequence[tuple[float, float]]  # in columns and rows
-
-
-@dataclass(frozen=True)
-class Map:
-    """`x` and `y` are names of two controls, `xs` and `ys` the settings to try."""
-
-    title: str
-    x: str
-    y: str
-    xs: Sequence
-    ys: Sequence
-    kinds: Sequence[Kind]
-    note: str = "Click a cell, or move with the arrow keys: the picture above shows that run."
-    every: int = 2  # which columns are named
 
 
 class Survey:
     """The runs of one lab's map. `changed` is called whenever there is more to show."""
 
-    def __init__(self, lab: "Lab", changed: Callable[[], None]):
-        self.lab, self.map, self.changed = lab, lab.map, changed
+    def __init__(self, lab: Experiment, changed: Callable[[], None]):
+        self.lab, self.changed = lab, changed
+        assert lab.map is not None, "only a lab with a map is surveyed"
+        self.map = lab.map
         self.cells: list[dict | None] = []
-        self._fixed: dict[str, object] | None = None
+        self._fixed: dict[str, Any] = {}
         self._waiting: list[tuple[int, int]] = []
         self._timer: asyncio.TimerHandle | None = None
 
@@ -102,7 +73,7 @@ class Survey:
 
     def settings_changed(self) -> None:
         """Begin anew where a control off the map was changed and the map is in use."""
-        if self._fixed is not None and self._fixed != self._others():
+        if self.cells and self._fixed != self._others():
             self.start()
 
     def finish(self) -> None:
@@ -112,7 +83,7 @@ class Survey:
             self._one()
 
     def _begin(self) -> None:
-        if self._fixed == self._others():
+        if self.cells and self._fixed == self._others():
             return
         self._fixed = self._others()
         self.cells = [None] * (len(self.map.xs) * len(self.map.ys))
@@ -140,7 +111,7 @@ class Survey:
             kind, mark = len(self.map.kinds) - 1, ""  # settings that can't even be started are the worst kind
         self.cells[y * len(self.map.xs) + x] = {"kind": kind, "mark": mark}
 
-    def _others(self) -> dict[str, object]:
+    def _others(self) -> dict[str, Any]:
         return {name: v for name, v in self.lab.values.items() if name not in (self.map.x, self.map.y)}
 
     def here(self) -> tuple[int, int] | None:
@@ -149,7 +120,7 @@ class Survey:
         y = _nearest(self.map.ys, self.lab.values[self.map.y])
         return None if x is None or y is None else (x, y)
 
-    def _control(self, name: str):
+    def _control(self, name: str) -> Control:
         return next(control for control in self.lab.controls if control.name == name)
 
 
@@ -172,14 +143,10 @@ def _nearest(settings: Sequence, value) -> int | None:
 
 
 def _log(value: float) -> float:
-    from math import inf, log
-
-    return log(value) if value > 0 else -inf
+    return math.log(value) if value > 0 else -math.inf
 
 
-def _name(control, value) -> str:
-    from nanlab.course.lab.controls import Choice
-
+def _name(control: Control, value) -> str:
     if isinstance(control, Choice):
         return next(text for text, option in control.pairs if option == value)
     return f"{value:.2g}"

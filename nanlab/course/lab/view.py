@@ -1,20 +1,17 @@
 """A lab on the screen: what the learner does to its controls, and what is shown of it."""
 
 from html import escape
-from typing import TYPE_CHECKING
 
 from nanlab.course.front import form, front
 from nanlab.course.lab import page
+from nanlab.course.lab.experiment import Experiment
 from nanlab.course.lab.survey import Survey
-
-if TYPE_CHECKING:
-    from nanlab.course.lab.base import Lab
 
 
 class LabView:
     """The live view of one lab. `widget` is what JupyterLab shows."""
 
-    def __init__(self, lab: "Lab"):
+    def __init__(self, lab: Experiment):
         self.lab, self.wrong = lab, ""
         shown = lab.beginner if lab.depth == "beginner" and lab.beginner else [c.name for c in lab.controls]
         self.shown = [control for control in lab.controls if control.name in shown]
@@ -29,8 +26,8 @@ class LabView:
             ),
             self.asked,
         )
-        if self.survey:
-            self._mapped()
+        self._mapped()
+        lab.changed = self.draw
         self.draw()
 
     def asked(self, event: dict) -> None:
@@ -41,17 +38,16 @@ class LabView:
             case {"step": name, "up": up}:
                 self.lab.entries[name].step(up)
             case {"slide": name, "rung": rung}:
-                entry = self.lab.entries[name]
-                entry.put(entry.control.check(sorted(entry.control.ladder)[rung]))
-            case {"cell": (x, y)}:
+                self.lab.entries[name].slide(rung)
+            case {"cell": (x, y)} if self.survey:
                 for name, value in self.survey.settings(x, y).items():
                     self.lab.entries[name].put(value)
             case {"press": n}:
                 self._press(self.lab.buttons[n].sets)
-            case {"map": True}:
+            case {"map": True} if self.survey:
                 self.survey.start()
                 return
-            case {"stop": True}:
+            case {"stop": True} if self.survey:
                 self.survey.stop()
                 return
         self._run()
@@ -94,7 +90,8 @@ class LabView:
         return self.wrong or " ".join([*bad, self.lab.said()])
 
     def _mapped(self) -> None:
-        self.widget.show(map=self.survey.state())
+        if self.survey:
+            self.widget.show(map=self.survey.state())
 
 
 def _code(code: str) -> str:

@@ -9,7 +9,7 @@ import torch
 from nanlab.course.history import Fix, History
 from nanlab.course.lab.base import Lab
 from nanlab.course.lab.controls import Button, Choice, Number
-from nanlab.course.lab.survey import Line, Map
+from nanlab.course.lab.map import Line, Map
 from nanlab.lessons.loss_explosion import failure, landscape
 from nanlab.plots import Chart, format_limit, number
 

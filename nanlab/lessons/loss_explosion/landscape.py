@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from nanlab.course.history import History
-from nanlab.course.lab.survey import Kind
+from nanlab.course.lab.map import Kind
 from nanlab.lessons.loss_explosion import failure
 
 KINDS = (
@@ -44,7 +44,7 @@ def largest_curvature(scale: float, divide_inputs_by: float) -> float:
     for _ in range(30):
         length = math.sqrt(sum(v.square().sum().item() for v in vector))
         vector = [v / length for v in vector]
-        slope = sum((g * v).sum() for g, v in zip(gradients, vector, strict=True))
+        slope = torch.stack([(g * v).sum() for g, v in zip(gradients, vector, strict=True)]).sum()
         vector = [p.detach() for p in torch.autograd.grad(slope, parameters, retain_graph=True)]
         size = math.sqrt(sum(v.square().sum().item() for v in vector))
     return size

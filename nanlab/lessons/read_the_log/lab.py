@@ -1,5 +1,7 @@
 """Paste a log, get a diagnosis: lesson 11 and the start page. Nothing leaves the machine."""
 
+from typing import Any
+
 from nanlab.course.front import form, front
 from nanlab.course.live import with_view
 
@@ -10,7 +12,8 @@ class LogLab:
     """A text area, a button, and what ``nanlab.diagnose`` says of the text. `text` is a log to begin with."""
 
     def __init__(self, text: str = ""):
-        self.text, self._widget = text, None
+        self.text = text
+        self._widget: Any = None
 
     @property
     def widget(self):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment
 
@@ -44,7 +45,8 @@ class TrackChooser:
     """Four lists and a suggestion that follows them."""
 
     def __init__(self):
-        self._texts, self._widget = {str(n): "" for n in range(len(QUESTIONS))}, None
+        self._texts = {str(n): "" for n in range(len(QUESTIONS))}
+        self._widget: Any = None
 
     @property
     def widget(self):
@@ -87,7 +89,8 @@ class CourseMap:
     """All lessons at three depths. Live: links to the notebooks that are there, and the learner's own progress."""
 
     def __init__(self):
-        self._widget, self._sure = None, False
+        self._widget: Any = None
+        self._sure = False
 
     @property
     def widget(self):
