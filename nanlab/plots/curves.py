@@ -14,10 +14,19 @@ _MANY = 40  # points; more than these are drawn as a bare line
 
 def draw_series(picture: Picture, frame: Frame, chart: Description) -> None:
     """Add every curve of `chart` to `picture`. A line ends where a value can't be drawn and begins anew after it."""
+    for ghost in chart.ghosts:
+        _ghost(picture, frame, ghost)
     failing = [series for series in chart.series if any(not math.isfinite(y) for _, y in series.points)]
     for place, series in enumerate(chart.series):
         aside = (failing.index(series) - (len(failing) - 1) / 2) * _ASIDE if series in failing else 0.0
         _curve(picture, frame, series, place, aside)
+
+
+def _ghost(picture: Picture, frame: Frame, ghost: Series) -> None:
+    """A curve of before: one pale line through what can be drawn of it, without points."""
+    shown = [(x, y) for x, y in ghost.points if frame.y_axis.shows(y) and frame.x_axis.part(x) is not None]
+    if len(shown) > 1:
+        picture.add(Path(tuple((frame.x(x), frame.y(y)) for x, y in shown), look.EDGE, 5.0))
 
 
 def _curve(picture: Picture, frame: Frame, series: Series, place: int, aside: float) -> None:

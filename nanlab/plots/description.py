@@ -62,7 +62,8 @@ class Description:
 
     `alt` is what a screen reader says (made from the data where it is left out). `digits` is how many significant
     digits of the data the text may show: 3, fewer for what differs between processors, 0 for none. `x_range` and
-    `y_range` fix what is in view; without them all data is, and a limit is where the data comes near it.
+    `y_range` fix what is in view; without them all data is, and a limit is where the data comes near it. `ghosts` are
+    drawn pale behind the series, to compare with, and count as data in view.
     """
 
     title: str
@@ -78,6 +79,7 @@ class Description:
     y_log: bool = False
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
+    ghosts: Sequence[Series] = ()
     alt: str = ""
     digits: int = 3
     width: int = 640

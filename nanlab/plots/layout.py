@@ -40,13 +40,14 @@ def _frame(chart: Description, top: int) -> Frame:
     strips = {name: top + _STRIP * row + _STRIP // 2 - 1 for row, name in enumerate(there)}
     top += _STRIP * len(strips)
     right, bottom = chart.width - _RIGHT, chart.height - _BOTTOM
+    values += [y for ghost in chart.ghosts for _, y in ghost.points if math.isfinite(y)]
     return Frame(_LEFT, top, right, bottom, _x_axis(chart), _y_axis(chart, values), strips)
 
 
 def _x_axis(chart: Description) -> Axis:
     if chart.categories:
         return Axis(-0.6, len(chart.categories) - 0.4)
-    values = [x for series in chart.series for x, _ in series.points]
+    values = [x for series in (*chart.series, *chart.ghosts) for x, _ in series.points]
     values += [edge for bars in chart.bars for edge in bars.edges or ()] + [mark.x for mark in chart.marks]
     if chart.x_range:
         return _fixed(chart.x_range, chart.x_log)

@@ -134,6 +134,13 @@ def test_a_button_sets_its_controls_resets_the_others_and_stays_pressed(lab):
     assert [button["pressed"] for button in shown(lab)["buttons"]] == [True]
 
 
+def test_the_run_before_stands_pale_behind_the_new_one(lab):
+    first = lab.result
+    enter(lab, "start", "2")
+    assert [list(ghost.y) for ghost in lab.live_chart().ghosts] == [first]
+    assert lab.chart(lab.result).ghosts == (), "what is stored shows one run alone"
+
+
 def test_set_moves_the_fields_too(lab):
     lab.set(start=4.0)
     assert shown(lab)["controls"]["start"]["text"] == "4"

@@ -7,6 +7,10 @@ import pytest
 from nanlab.course.lab.survey import Survey, coarse_first
 from nanlab.lessons import loss_explosion
 from nanlab.lessons.loss_explosion import ExplosionLab, landscape
+from nanlab.lessons.padding_row import PaddingLab
+from nanlab.lessons.recurrent import RecurrentLab
+from nanlab.lessons.small_boxes import HalfLab
+from nanlab.lessons.softmax import SoftmaxLab
 
 
 @pytest.fixture
@@ -30,6 +34,17 @@ def test_each_cell_says_what_the_lab_says_at_its_settings(survey):
         assert survey.cells[y * columns + x] == {"kind": kind, "mark": mark}
     kinds = {cell["kind"] for cell in survey.cells}
     assert kinds == set(range(len(landscape.KINDS))), "the map shows every kind there is"
+
+
+@pytest.mark.parametrize("kind", [PaddingLab, SoftmaxLab, RecurrentLab, HalfLab])
+def test_every_map_tells_at_least_three_kinds_apart_and_has_the_lab_on_it(kind):
+    survey = Survey(kind(depth="researcher"), lambda: None)
+    survey.finish()
+    assert len({cell["kind"] for cell in survey.cells}) >= 3
+    assert survey.here() is not None
+    columns, rows = len(survey.map.xs), len(survey.map.ys)
+    for line in survey.state()["lines"]:
+        assert all(0 <= x <= columns - 0.5 and 0 <= y < rows for x, y in line["points"])
 
 
 def test_the_runs_are_made_between_other_work_and_can_be_stopped(survey):

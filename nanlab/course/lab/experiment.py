@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -10,6 +11,7 @@ from nanlab.course.history import Fix
 from nanlab.course.lab.controls import Button, Control
 from nanlab.course.lab.entry import Entry
 from nanlab.course.lab.map import Line, Map
+from nanlab.plots import Chart
 from nanlab.plots.show import Figure
 
 DEPTHS = ("beginner", "developer", "researcher")
@@ -75,8 +77,14 @@ class Experiment(ABC):
         return ()
 
     def live_chart(self) -> Figure:
-        """The picture of the present result, with the one before it behind."""
-        return self.chart(self.result)
+        """The picture of the present result, with the curves of the one before it pale behind."""
+        now = self.chart(self.result)
+        if self.previous is None or not isinstance(now, Chart):
+            return now
+        before = self.chart(self.previous)
+        if not isinstance(before, Chart) or (before.x_label, before.y_label) != (now.x_label, now.y_label):
+            return now
+        return replace(now, ghosts=before.series)
 
     def table(self, result: Any) -> tuple[Sequence[str], Sequence[Sequence[str]]] | None:
         """Headings and rows to show under the picture, or None."""

@@ -149,4 +149,4 @@ def _log(value: float) -> float:
 def _name(control: Control, value) -> str:
     if isinstance(control, Choice):
         return next(text for text, option in control.pairs if option == value)
-    return f"{value:.2g}"
+    return f"{float(f'{value:.2g}'):g}"

@@ -1,7 +1,7 @@
 """The explosion lab of lesson 02: learning rate, input scale and number format, and three fixes of which one fails."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
@@ -72,7 +72,8 @@ class ExplosionLab(Lab):
         return Outcome(history, dtype, self.fix_among(failure.FIXES, values))
 
     def chart(self, result: Outcome) -> Chart:
-        return result.history.chart("Loss, step by step", ("loss", "gradient_norm"), result.dtype)
+        chart = result.history.chart("Loss, step by step", ("loss", "gradient_norm"), result.dtype)
+        return replace(chart, x_range=(-0.4, _STEPS - 0.6))  # the same for every run, so that runs can be compared
 
     def sentence(self, result: Outcome) -> str:
         told = _bad(result) if not result.history.finite else _finite(result.history)

@@ -1,6 +1,6 @@
 """The padding lab of lesson 03: share of padding rows, epsilon, what each row is divided by, and number format."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ from nanlab import formats
 from nanlab.course.history import Fix, History, digits
 from nanlab.course.lab.base import Lab
 from nanlab.course.lab.controls import Button, Choice, Number
+from nanlab.course.lab.map import Kind, Map
 from nanlab.lessons.padding_row import failure
 from nanlab.plots import Chart, number
 
@@ -52,6 +53,21 @@ class PaddingLab(Lab):
     )
     buttons = (Button("No fix"), *(Button(f.title, f.knobs) for f in failure.FIXES if f.name != "leave_padding_out"))
     buttons_label = "One fix at a time:"
+    beginner = ("share", "eps")
+    map = Map(
+        "Map: what becomes of the run, by epsilon and number format",
+        "eps",
+        "dtype",
+        (0.0, 1e-45, 1e-30, 1e-20, 1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0),
+        tuple(_FORMATS.values()),
+        (
+            Kind("finite, and the loss falls", "good"),
+            Kind("finite, and it does not fall", "slow"),
+            Kind("0/0: the scaled row is nan at step …", "worst", "5"),
+            Kind("finite forward; the gradient is not, at step …", "bad", "5"),
+        ),
+        every=1,
+    )
 
     def compute(self, **values) -> Outcome:
         knobs = values | {"dtype": getattr(torch, values["dtype"])}
@@ -61,7 +77,8 @@ class PaddingLab(Lab):
 
     def chart(self, result: Outcome) -> Chart:
         title = "Loss and gradient norm, step by step"
-        return result.history.chart(title, ("loss", "gradient_norm"), None)
+        chart = result.history.chart(title, ("loss", "gradient_norm"), None)
+        return replace(chart, x_range=(-0.8, _STEPS - 0.2))  # the same for every run
 
     def sentence(self, result: Outcome) -> str:
         told = f"{_epsilon(result)}{_told(result)}"
@@ -80,6 +97,12 @@ class PaddingLab(Lab):
         row = result.row
         shown = (digits(v, 2) for v in (row.size, row.divisor, row.quotient, row.gradient))
         return head, (("row 2 of batch 5", *shown),)
+
+    def fate(self, result: Outcome) -> tuple[int, str]:
+        history = result.history
+        if history.finite:
+            return (0 if history.loss[-1] < history.loss[0] else 1), ""
+        return (3 if history.first_bad_where == "gradient" else 2), str(history.first_bad_step)
 
     def settings(self) -> str:
         """Share, epsilon and format always; the others where they differ from the start."""

@@ -2,16 +2,20 @@
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 
 from nanlab.course.history import plain_number
 from nanlab.course.lab.base import Lab
 from nanlab.course.lab.controls import Button, Choice, Number
+from nanlab.course.lab.map import Kind, Line, Map
 from nanlab.lessons.recurrent.through_time import Trace, trace
 from nanlab.plots import Chart, Mark, Series, format_limit, number
 
 _FORMATS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "fp64": "float64"}
+_MAP_RADII = (0.5, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0)
+_MAP_LENGTHS = (10, 20, 50, 100, 200, 300)  # a longer one would take most of the time
 _SEQUENCES = {"numbers": "numbers", "silence first": "silence"}
 _CLIPS = {"no clipping": 0.0, "1": 1.0, "20": 20.0, "1,000": 1000.0}
 _PLACES = {
@@ -55,6 +59,21 @@ class RecurrentLab(Lab):
         Button("Sequences of 20", {"length": 20}),
     )
     buttons_label = "One fix at a time:"
+    map = Map(
+        "Map: what becomes of the gradient, by spectral radius and sequence length",
+        "radius",
+        "length",
+        _MAP_RADII,
+        _MAP_LENGTHS,
+        (
+            Kind("within a factor of 1,000 of the last one", "good"),
+            Kind("vanishes: less than a thousandth", "slow", "↓"),
+            Kind("explodes: more than 1,000 times, still finite", "rises", "↑"),
+            Kind("not finite on the way back", "bad", "←"),
+            Kind("not finite on the way forward", "worst", "→"),
+        ),
+        every=2,
+    )
 
     def compute(self, radius, length, activation, sequence, clip, lr, dtype) -> Pass:
         silent = sequence == "silence"
@@ -96,8 +115,31 @@ class RecurrentLab(Lab):
         ]
         return ["quantity", "value"], rows
 
+    def fate(self, result: Pass) -> tuple[int, str]:
+        seen = result.trace
+        if seen.first_bad_where is not None:
+            return (4, "→") if seen.first_bad_where in ("state", "loss") else (3, "←")
+        factor = seen.gradient[0] / seen.gradient[-1] if seen.gradient[-1] else 0.0
+        return (1, "↓") if factor < 1e-3 else (2, "↑") if factor > 1e3 else (0, "")
+
+    def theory(self) -> tuple[Line, ...]:
+        """radius^(length − 1) = 1,000 and 1/1,000, where the law without an activation puts the borders."""
+        lines = []
+        for sign, label in ((1, "radius^(steps back) = 1,000"), (-1, "radius^(steps back) = 1/1,000")):
+            points = [(_column(10 ** (sign * 3 / (length - 1))), row) for row, length in enumerate(_MAP_LENGTHS)]
+            lines.append(Line(label, [(column, row) for column, row in points if column is not None]))
+        return tuple(lines)
+
     def settings(self) -> str:
         return super().settings().replace(", clip=0,", ",")
+
+
+def _column(radius: float) -> float | None:
+    """Where `radius` lies among the map's columns, between two of them in proportion; None beyond the ends."""
+    for n, (low, high) in enumerate(pairwise(_MAP_RADII)):
+        if low <= radius <= high:
+            return n + (radius - low) / (high - low)
+    return None
 
 
 def _told(result: Pass) -> str:

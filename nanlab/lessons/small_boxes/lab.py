@@ -8,6 +8,7 @@ import torch
 from nanlab import formats
 from nanlab.course.lab.base import Lab
 from nanlab.course.lab.controls import Button, Choice, Number
+from nanlab.course.lab.map import Kind, Map
 from nanlab.formats import Format
 from nanlab.lessons.small_boxes.gradients import activation_gradients
 from nanlab.plots import Band, Bars, Chart
@@ -59,6 +60,20 @@ class HalfLab(Lab):
         Button("Far too much", {"scale": 2.0**30}),
     )
     buttons_label = "Loss scale:"
+    map = Map(
+        "Map: what a loss scale saves and loses, by number format",
+        "scale",
+        "dtype",
+        tuple(2.0**k for k in range(0, 41, 2)),
+        tuple(_FORMATS.values()),
+        (
+            Kind("less than 1 in 1,000 becomes 0, none overflows", "good"),
+            Kind("some become 0 (tenths of them)", "slow", "2"),
+            Kind("half or more become 0", "rises", "7"),
+            Kind("some overflow: the step is skipped", "worst", "!"),
+        ),
+        every=3,
+    )
 
     def compute(self, scale: float, dtype: str, steps: int) -> Spread:
         return spread(activation_gradients(steps), formats.get(dtype), scale)
@@ -90,6 +105,13 @@ class HalfLab(Lab):
             f"Of the gradients that are not 0, {_per_cent(result.lost)} round to 0 in {name} and "
             f"{_per_cent(result.over)} become {past}. {verdict}"
         )
+
+    def fate(self, result: Spread) -> tuple[int, str]:
+        if result.over > 0:
+            return 3, "!"
+        if result.lost < 0.001:
+            return 0, ""
+        return (2 if result.lost >= 0.5 else 1), str(min(9, int(10 * result.lost)) or "")
 
     def summary(self, result: Spread) -> str:
         return f"lost below {_per_cent(result.lost)}, above {_per_cent(result.over)}"

@@ -9,12 +9,14 @@ from nanlab import formats
 from nanlab.course.history import digits
 from nanlab.course.lab.base import Lab
 from nanlab.course.lab.controls import Button, Choice, Number
+from nanlab.course.lab.map import Kind, Line, Map
 from nanlab.lessons.softmax import failure
 from nanlab.lessons.softmax.failure import Pass
 from nanlab.plots import Chart, Series, format_limit
 
 LOGITS = (0.2, -0.5, 0.6, 0.1, 1.0, -1.0, 0.7, 0.3)  # at scale 1; the maximum rises twice on the way
 _LADDER = (1.0, 3.0, 10.0, 11.0, 11.05, 12.0, 30.0, 88.0, 89.0, 100.0, 200.0, 1000.0)
+_MAP_SCALES = (1.0, 3.0, 5.0, 8.0, 10.0, 11.0, 12.0, 20.0, 40.0, 80.0, 88.0, 89.0, 100.0, 200.0, 500.0, 700.0, 710.0)
 _FORMATS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "fp64": "float64"}
 _FORMS = {"naive": "naive", "shifted by the maximum": "shifted", "online": "online"}
 _DIGITS = {"float16": 2, "bfloat16": 1, "float32": 4, "float64": 4}  # what the stored text may show of a sum
@@ -55,6 +57,20 @@ class SoftmaxLab(Lab):
         Button("bf16", {"dtype": "bfloat16"}),
     )
     buttons_label = "One change at a time:"
+    beginner = ("scale", "form")
+    map = Map(
+        "Map: what becomes of the softmax, by logit scale and number format",
+        "scale",
+        "dtype",
+        _MAP_SCALES,
+        tuple(_FORMATS.values()),
+        (
+            Kind("all eight probabilities are there", "good"),
+            Kind("some probabilities have become 0", "slow"),
+            Kind("the sum is inf from position …", "worst", "1"),
+        ),
+        every=1,
+    )
 
     def compute(self, scale: float, dtype: str, form: str) -> Outcome:
         logits = (torch.tensor(LOGITS, dtype=torch.float64) * scale).to(getattr(torch, dtype))
@@ -101,8 +117,26 @@ class SoftmaxLab(Lab):
             rows.append((str(n), digits(p.logit), largest, *(digits(number, 3) for number in numbers)))
         return head, rows
 
+    def fate(self, result: Outcome) -> tuple[int, str]:
+        if result.first_bad is not None:
+            return 2, str(result.first_bad)
+        return (1 if 0 in result.probabilities else 0), ""
+
+    def theory(self) -> tuple[Line, ...]:
+        """The largest scale at which e to the largest logit, 1 at scale 1, still fits: log of the format's maximum."""
+        if self.values["form"] != "naive":
+            return ()
+        edges = [formats.get(dtype).exp_limit for dtype in _FORMATS.values()]
+        columns = [_column(edge) for edge in edges]
+        return (Line("scale = log(largest number)", list(zip(columns, range(len(columns)), strict=True))),)
+
     def settings(self) -> str:
         return super().settings().replace("shifted by the maximum", "shifted")
+
+
+def _column(scale: float) -> float:
+    """Where `scale` lies among the map's columns: half a column past the last one that is not larger."""
+    return sum(column <= scale for column in _MAP_SCALES) - 0.5
 
 
 _SHIFTED = "Every exponent is 0 or less, so no power is above 1 and the sum lies between 1 and 8, at any scale."
