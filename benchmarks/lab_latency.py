@@ -78,7 +78,7 @@ def main() -> int:
     keys = parser.parse_args().keys
     with tempfile.TemporaryDirectory() as folder, jupyterlab(Path(folder)) as url, chromium() as page:
         results = {name: measure(page, url, name, keys) for name in ("ours", "theirs")}
-    labels = {"ours": "nanlab lab, SVG string in HTML", "theirs": "matplotlib in an Output widget"}
+    labels = {"ours": "nanlab lab, a component of its own", "theirs": "matplotlib in an Output widget"}
     for name, times in results.items():
         median, least = statistics.median(times), min(times)
         print(f"{labels[name]:32}  median {median:6.1f} ms   min {least:6.1f} ms   ({len(times)} keys)")

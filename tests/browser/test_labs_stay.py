@@ -65,6 +65,14 @@ def test_no_letter_typed_at_any_control_changes_the_notebook(name, shown):
     assert shown.page.evaluate(STATE) == before
 
 
+def test_ctrl_s_saves_from_within_a_lab(shown, jupyter):
+    shown.output("SheetLab").get_by_role("textbox").first.focus()
+    before = (jupyter.root / "stay.ipynb").stat().st_mtime_ns
+    shown.page.keyboard.press("Control+s")
+    shown.page.wait_for_timeout(2000)
+    assert (jupyter.root / "stay.ipynb").stat().st_mtime_ns > before
+
+
 @each
 def test_after_a_save_the_file_holds_a_picture_and_no_dead_view(name, shown, jupyter):
     shown.page.wait_for_timeout(500)

@@ -7,6 +7,9 @@ import torch
 
 from nanlab.course.lab import Button, Choice, Lab, Number
 from nanlab.course.lab.base import DEPTHS
+from nanlab.lessons.loss_explosion import ExplosionLab
+from nanlab.lessons.recurrent import RecurrentLab
+from nanlab.lessons.softmax import SoftmaxLab
 from nanlab.plots import Chart, Series
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -158,6 +161,13 @@ def test_depth_changes_no_stored_text_and_a_wrong_one_is_named():
     assert len(texts) == 1
     with pytest.raises(ValueError, match="depth is one of beginner, developer, researcher"):
         Doubling(depth="expert")
+
+
+@pytest.mark.parametrize("kind", [SoftmaxLab, RecurrentLab, ExplosionLab])
+def test_a_beginner_sees_fewer_controls_and_a_researcher_reads_the_law(kind):
+    beginner, developer, researcher = (kind(depth=depth) for depth in DEPTHS)
+    assert len(beginner.widget.form["controls"]) < len(developer.widget.form["controls"])
+    assert researcher.said().startswith(developer.said()) and researcher.said() != developer.said()
 
 
 def test_the_stored_picture_is_named_for_those_who_cannot_see_it():

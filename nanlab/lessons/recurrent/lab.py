@@ -59,6 +59,7 @@ class RecurrentLab(Lab):
         Button("Sequences of 20", {"length": 20}),
     )
     buttons_label = "One fix at a time:"
+    beginner = ("radius", "length", "activation")
     map = Map(
         "Map: what becomes of the gradient, by spectral radius and sequence length",
         "radius",
@@ -114,6 +115,11 @@ class RecurrentLab(Lab):
             ["length of the step (learning rate × norm)", number(result.lr * seen.clipped, 3)],
         ]
         return ["quantity", "value"], rows
+
+    def formula(self, result: Pass) -> str:
+        steps = len(result.trace.gradient) - 1
+        radius = float(self.values["radius"])
+        return f"The law: radius^(steps back) = {radius:g}^{steps} = 10^{steps * math.log10(radius):.1f}."
 
     def fate(self, result: Pass) -> tuple[int, str]:
         seen = result.trace

@@ -60,6 +60,7 @@ class HalfLab(Lab):
         Button("Far too much", {"scale": 2.0**30}),
     )
     buttons_label = "Loss scale:"
+    beginner = ("scale", "dtype")
     map = Map(
         "Map: what a loss scale saves and loses, by number format",
         "scale",

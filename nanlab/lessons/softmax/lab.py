@@ -117,6 +117,10 @@ class SoftmaxLab(Lab):
             rows.append((str(n), digits(p.logit), largest, *(digits(number, 3) for number in numbers)))
         return head, rows
 
+    def formula(self, result: Outcome) -> str:
+        form = formats.get(result.dtype)
+        return f"e^x fits {form.name} up to x = log({form.max:.4g}) = {form.exp_limit:.4g}."
+
     def fate(self, result: Outcome) -> tuple[int, str]:
         if result.first_bad is not None:
             return 2, str(result.first_bad)

@@ -62,6 +62,7 @@ class NumberLab(Lab):
         Button("0 ÷ 0", {"value": 0, "first": "÷ 0"}),
     )
     buttons_label = "Try:"
+    beginner = ("value", "first")
 
     def compute(self, value: float, first: str, second: str) -> Numbers:
         held = {f.name: apply(f, second, apply(f, first, f.round(value))) for f in SHOWN}
