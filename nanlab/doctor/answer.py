@@ -1,7 +1,7 @@
 """The answer as plain data."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +9,24 @@ from nanlab.doctor.ranks import Ranks
 from nanlab.doctor.signatures import Evidence
 from nanlab.doctor.weigh import Ranked
 
-SURE = 0.5  # a score from which a suspect is named without a caveat
-
 
 @dataclass(frozen=True)
 class Answer:
-    """What a log shows. `verdict` is ``fault``, ``harmless``, ``no-nan`` or ``unknown`` (something was not finite, and
-    the log favours no cause); `suspects` are ranked; line numbers count from 1. `quotes` holds the lines that the
-    evidence names, shortened and with secrets masked."""
+    """What a log shows. `verdict` is ``fault``, ``harmless``, ``no-nan`` or, of an empty log, ``unknown``; `suspects` are
+    ranked, each in a band (``named``, ``likely``, ``open``); line numbers count from 1. `step_is` says whether the step
+    was ``read`` or ``inferred``. `facts` are (sentence, lines) that hold whatever the cause. `fix` is empty unless the
+    first suspect is named or likely. `quotes` holds the lines that are named, shortened and with secrets masked."""
 
     verdict: str
     suspects: tuple[Ranked, ...]
+    families: dict[str, float]
     first_bad_step: int | None
     first_bad_kind: str | None
     first_bad_line: int | None
+    step_is: str | None
+    facts: tuple[tuple[str, tuple[int, ...]], ...]
+    crash: tuple[str, int] | None
+    fix: dict[str, str]
     ask_for: tuple[str, ...]
     lesson: str | None
     ranks: Ranks | None
@@ -34,11 +38,31 @@ class Answer:
         """The answer as `nanlab diagnose --json` writes it."""
         return {
             "verdict": self.verdict,
-            "suspects": [{"name": s.name, "score": s.score, "evidence": list(s.lines)} for s in self.suspects],
+            "suspects": [self._suspect(s) for s in self.suspects],
             "first_bad_step": self.first_bad_step,
             "first_bad_kind": self.first_bad_kind,
+            "first_bad_line": self.first_bad_line,
+            "step_is": self.step_is,
+            "facts": [{"says": says, "lines": list(lines)} for says, lines in self.facts],
+            "crash": {"says": self.crash[0], "line": self.crash[1]} if self.crash else None,
+            "ranks": asdict(self.ranks) if self.ranks else None,
+            "fix": self.fix or None,
             "ask_for": list(self.ask_for),
             "lesson": self.lesson,
+        }
+
+    def _suspect(self, suspect: Ranked) -> dict[str, Any]:
+        evidence = [
+            {"line": line, "says": piece.says, "text": self.quotes.get(line, "")}
+            for piece in suspect.because
+            for line in piece.lines
+        ]
+        return {
+            "name": suspect.name,
+            "family": suspect.family,
+            "band": suspect.band,
+            "score": suspect.score,
+            "evidence": evidence,
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -50,5 +74,10 @@ class Answer:
 
     @property
     def sure(self) -> bool:
-        """Whether the first suspect stands out enough to be named without a caveat."""
-        return bool(self.suspects) and self.suspects[0].score >= SURE
+        """Whether the first suspect is named without a caveat."""
+        return bool(self.suspects) and self.suspects[0].band == "named"
+
+    @property
+    def fine(self) -> bool:
+        """Whether nothing is wrong that the log shows: no fault, and no death of another kind."""
+        return self.verdict in {"no-nan", "harmless"} and self.crash is None

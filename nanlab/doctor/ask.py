@@ -1,73 +1,117 @@
-"""What to paste or run next: at most two things that would tell the leading suspects apart."""
+"""What to paste or run next: the questions with the highest expected information, and what their answers change.
+
+Each question of ``questions.toml`` says how likely every suspect makes each answer. Its expected information is the
+mutual information of suspect and answer under the scores so far (Lindley, On a Measure of the Information Provided by
+an Experiment, 1956). Taught in lesson 11.
+"""
 
 import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from math import exp, log2
 
 from nanlab.doctor.mask import mask
-from nanlab.doctor.signatures.evidence import Findings
+from nanlab.doctor.signatures.evidence import Evidence, Findings
 from nanlab.doctor.weigh import Ranked
+from nanlab.suspects import SUSPECTS, get
 
 MOST = 2
-CLOSE = 0.08  # a second suspect below this needs no telling apart
-_HUNT = "nanlab hunt {script}  (names the line, the operation and the batch of the first non-finite value)"
-_TESTS = {  # what a run with one change would show
-    "lr_too_high": "Run the same steps with a tenth of the learning rate, same seed: if it is the rate, the loss "
-                   "no longer grows.",
-    "unscaled_inputs_or_targets": "Print x.mean(), x.std(), y.mean(), y.std() of the first batch: hundreds mean "
-                                  "unscaled data.",
-    "fp16_overflow_or_no_scaler": "Run the same steps in float32 (autocast off, or precision 32), or in bf16: if "
-                                  "it is fp16, they stay finite.",
-    "exploding_gradients": "Print torch.nn.utils.clip_grad_norm_(model.parameters(), 1e9) each step: a norm that "
-                           "grows step over step is an explosion.",
-    "bad_data": "Without training: for batch in loader: print(nanlab.audit(batch=batch))  (NaN, inf, sentinels and "
-                "class ids in inputs and targets).",
-    "empty_reduction": "Print how many targets take part in the loss in each batch: (y != -100).sum(), mask.sum(), "
-                       "len(boxes).",
-    "fully_masked_attention": "Print (~mask).sum(-1).min(): 0 means that some query sees no key at all.",
-    "softmax_or_exp_overflow": "Print logits.abs().max() each step: above 88 in float32, or 11 in fp16, exp overflows.",
-    "poisoned_state": "After loading the checkpoint and before the first step: print(nanlab.audit(model, optimizer)) "
-                      "looks for NaN in weights, buffers and optimizer state.",
-    "bad_init_or_uninitialised": "Before the first step: print(nanlab.audit(model)), twice with different seeds.",
-    "distributed_one_rank": "Print the loss on every rank before the reduction; then run that rank's batch in "
-                            "one process.",
-    "hardware_or_kernel_bug": "Run the failing step in eager mode with attn_implementation='eager', then on the "
-                              "CPU: if it is the kernel, those are finite.",
-    "log_or_div_of_zero": _HUNT,
-    "hidden_gradient": _HUNT,
-    "cancellation": "Run the failing step in float64: a cancellation goes away, 0/0 stays.",
-}  # fmt: skip
-_PASTE = (
-    "Paste the lines before the first NaN (ten records with loss, gradient norm and learning rate): growth or "
-    "a calm run tells the causes apart."
-)
-
-
+IN_PLAY = 0.04  # a suspect with a lower score is not asked about
 _SCRIPT = re.compile(
     r"File \"[^\"\n]{0,300}?([\w-]{1,60}\.py)\", line \d{1,7}, in <module>"
     r"|\bpython[\d.]{0,5} (?:-\S{1,20} )?\S{0,200}?([\w-]{1,60}\.py)\b"
 )
+_FAULTS = tuple(name for name, row in SUSPECTS.items() if row.kind == "fault")
 
 
-def ask_for(verdict: str, suspects: tuple[Ranked, ...], found: Findings) -> tuple[str, ...]:
-    """At most two commands or edits, the one that separates the first two suspects first."""
+@dataclass(frozen=True)
+class Question:
+    """One row of the table. `answers` maps an answer to log likelihoods by suspect."""
+
+    key: str
+    asks: str
+    known: tuple[str, ...]
+    when: tuple[str, ...]
+    answers: Mapping[str, Mapping[str, float]]
+
+    def means(self) -> str:
+        """What each answer would speak for, or against."""
+        parts = []
+        for answer, weights in self.answers.items():
+            name = max(weights, key=lambda n: abs(weights[n]))
+            parts.append(f"{answer}: {'' if weights[name] > 0 else 'not '}{get(name).title}")
+        return "; ".join(parts)
+
+
+@cache
+def questions() -> dict[str, Question]:
+    """All questions by key."""
+    table = tomllib.loads(files("nanlab.doctor").joinpath("questions.toml").read_text("utf-8"))
+    return {key: _question(key, row) for key, row in table.items()}
+
+
+def _question(key: str, row: dict) -> Question:
+    answers = {name: value for name, value in row.items() if isinstance(value, dict)}
+    return Question(key, row["asks"], tuple(row.get("known", ())), tuple(row.get("when", ())), answers)
+
+
+def answered(key: str, answer: str) -> Evidence:
+    """The evidence that an answer is. ValueError names what could be asked and answered."""
+    if key not in questions():
+        raise ValueError(f"there is no question {key!r}; there are: {', '.join(questions())}")
+    known = questions()[key].answers
+    if answer not in known:
+        raise ValueError(f"{key} is answered by one of {', '.join(known)}, not {answer!r}")
+    return Evidence(f"answered: {key} is {answer}", (), dict(known[answer]))
+
+
+def information(question: Question, chance: Mapping[str, float]) -> float:
+    """Expected information about the suspect, in bits."""
+    total = sum(chance[name] for name in _FAULTS)
+    prior = {name: chance[name] / total for name in _FAULTS}
+    given = {name: _likelihood(question, name) for name in _FAULTS}
+    bits = 0.0
+    for answer in question.answers:
+        mean = sum(prior[name] * given[name][answer] for name in _FAULTS)
+        bits += sum(prior[n] * given[n][answer] * log2(given[n][answer] / mean) for n in _FAULTS if prior[n] > 0)
+    return bits
+
+
+def _likelihood(question: Question, name: str) -> dict[str, float]:
+    parts = {answer: exp(weights.get(name, 0.0)) for answer, weights in question.answers.items()}
+    return {answer: part / sum(parts.values()) for answer, part in parts.items()}
+
+
+def ask_for(
+    verdict: str, suspects: tuple[Ranked, ...], chance: Mapping[str, float], found: Findings, told: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """At most two questions, the most telling first, each with what its answers would mean and how to give them."""
     if verdict in {"no-nan", "harmless"}:
         return ()
     if not suspects:
         return ("Paste the log from the start of the run to the first NaN.",)
-    wanted = []
-    if (
-        suspects[0].score < 0.8
-        and not found.before
-        and (found.onset is None or found.onset.step not in {0, 1})
-        and not found.run.operation()
-    ):
-        wanted.append(_PASTE)
-    close = [s for s in suspects[:2] if s is suspects[0] or s.score >= CLOSE]
-    wanted += [_TESTS[suspect.name] for suspect in close if suspect.name in _TESTS]
-    wanted.append(_HUNT)
-    if verdict == "unknown":
-        wanted = [_HUNT, *wanted]
+    open_ones = [q for q in questions().values() if _open(q, chance, found) and q.key not in told]
+    best = sorted(open_ones, key=lambda q: -information(q, chance))[:MOST]
     script = _script(found)
-    return tuple(text.replace("{script}", script) for text in dict.fromkeys(wanted))[:MOST]
+    return tuple(f"{q.asks.replace('{script}', script)} [{q.key}] {q.means()}." for q in best)
+
+
+def _open(question: Question, chance: Mapping[str, float], found: Findings) -> bool:
+    """Not answered by the log, and about a suspect that is still in play."""
+    if found.run.signals(*question.known):
+        return False
+    if "records" in question.known and (len(found.before) >= 4 or found.run.operation() or _dead_at_once(found)):
+        return False
+    if "norms" in question.known and len(found.run.points("gradient")) >= 3:
+        return False
+    return not question.when or any(chance[name] >= IN_PLAY for name in question.when)
+
+
+def _dead_at_once(found: Findings) -> bool:
+    return found.onset is not None and found.onset.step in {0, 1}
 
 
 def _script(found: Findings) -> str:

@@ -19,12 +19,13 @@ class Onset:
     step: int | None
     kind: str
     sign: str
+    inferred: bool = False  # no number stands with the bad line: the step follows from the lines around it
 
 
 def find_onset(run: Run) -> Onset | None:
     """The first sign that a value which matters was not finite, or None. Metrics, validation, running means and skips
     of a loss scaler that recovers are no such sign."""
-    found = [*_values(run), *_messages(run), *_silent(run)]
+    found = [*_values(run), *_messages(run), *_silent(run), *_collapse(run)]
     return min(found, key=lambda onset: (onset.line, onset.sign == "message"), default=None)
 
 
@@ -33,10 +34,21 @@ def _values(run: Run) -> list[Onset]:
     for event in run.events:
         for value in event.values:
             if not value.finite and counts.bad(event, value):
-                sign = "loss" if value.role == "other" else value.role
+                sign = "loss" if value.role in {"other", "metric"} else value.role
                 loose = value.prose or value.role in {"state", "unnamed"}  # not part of a step's record
-                return [_spoilt_mean(run, event) or Onset(event.line, _step(run, event, loose), _kind(event), sign)]
+                step, inferred = _step(run, event, loose)
+                return [_spoilt_mean(run, event) or Onset(event.line, step, _kind(event), sign, inferred)]
     return []
+
+
+def _collapse(run: Run) -> list[Onset]:
+    """A loss scale that fell to its floor: the first skip of the series that led there."""
+    floor = run.signals("collapse")
+    if not floor:
+        return []
+    series = [hit for hit in run.signals("skip") if hit.line <= floor[0].line] or floor
+    first = next(e for e in run.events if e.line == series[0].line)
+    return [Onset(first.line, first.step if first.counted else None, "overflow", "scaler")]
 
 
 class _Counts:
@@ -50,15 +62,63 @@ class _Counts:
         self._sound = bool(losses) and all(p.value.finite for p in losses)
         metrics = run.points("metric") or run.points("metric", "loss", validation=True)
         self._bare = not losses and not metrics  # nothing has a name: a bad column is a bad loss
+        self._hollow = {name: _lasting_gap(run, name) for name in _hollow_names(run)}
+        self._lone = set() if losses else _lone_metrics(run)
 
     def bad(self, event: Event, value: Value) -> bool:
+        if value.raw in HOLLOW:
+            return event.line == self._hollow.get(value.name)
+        if value.name in self._lone and value.role == "metric":
+            return True
         if event.line in self._unborn or (value.prose and value.role == "state" and self._sound):
             return False  # there is no loss yet; or a remark in a run whose losses are all finite
         if value.role == "gradient" and not (value.validation or value.average):
             return event.line in self._gradients
         spoilt = self._means_only and value.average and value.role == "loss" and not value.validation
-        column = self._bare and value.role == "unnamed" and not event.trace
+        column = self._bare and value.role == "unnamed" and not event.trace and value.raw != "NaN"  # pandas prints NaN
         return matters(event, value) or spoilt or column
+
+
+HOLLOW = {"", "null", "None"}  # what stands where no number does
+
+
+def _hollow_names(run: Run) -> set[str]:
+    return {v.name for e in run.events for v in e.values if v.raw in HOLLOW and not v.validation}
+
+
+def _lasting_gap(run: Run, name: str) -> int | None:
+    """The line from which a loss is printed as null for good: a gap at the end that is longer than all before it."""
+    gaps, start = [0], None
+    for event in run.events:
+        for value in event.values:
+            if value.name == name:
+                if value.raw not in HOLLOW:
+                    start = None
+                    gaps.append(0)
+                else:
+                    start = event.line if start is None else start
+                    gaps[-1] += 1
+    return start if start is not None and gaps[-1] >= 2 and gaps[-1] > max(gaps[:-1], default=0) else None
+
+
+def _lone_metrics(run: Run) -> set[str]:
+    """Metrics of a log without a loss that were finite, turned bad and stayed so."""
+    last: dict[str, list[bool]] = {}
+    for event in run.events:
+        for value in event.values:
+            if value.role == "metric" and event.counted:
+                last.setdefault(value.name, []).append(value.finite)
+    return {name for name, ok in last.items() if ok[0] and not ok[-1] and ok == sorted(ok, reverse=True)}
+
+
+def first_token(run: Run) -> Onset | None:
+    """The first record that holds inf or NaN at all, harmful or not; or the first skip of a scaler."""
+    for event in run.events:
+        bad = [v for v in event.values if not v.finite and v.raw not in HOLLOW and v.role != "constant"]
+        if bad and not event.trace:
+            return Onset(event.line, event.step, "nan" if any(v.kind == "nan" for v in bad) else "inf", "token")
+    skips = run.signals("skip")
+    return Onset(skips[0].line, None, "overflow", "scaler") if skips else None
 
 
 def validation_onset(run: Run) -> Onset | None:
@@ -147,9 +207,9 @@ def _messages(run: Run) -> list[Onset]:
         counts = hit.line not in about_data or bare or hit.line in stops
         if counts and not hit.validation and not is_validation(hit.text[:80]):
             event = next((e for e in run.events if e.line == hit.line), None)
-            step = _step(run, event, prose=True) if event else hit.step
+            step, inferred = _step(run, event, prose=True) if event else (hit.step, True)
             kind = "nan" if "nan" in hit.text or "inf" not in hit.text or "infinite or nan" in hit.text else "inf"
-            return [Onset(hit.line, step, kind, "message")]
+            return [Onset(hit.line, step, kind, "message", inferred)]
     return []
 
 
@@ -157,10 +217,11 @@ def _silent(run: Run) -> list[Onset]:
     return [Onset(sign.line, sign.step, "nan", "silent") for sign in silent_signs(run)[:1]]
 
 
-def _step(run: Run, event: Event, prose: bool) -> int | None:
-    """The step of a bad line. A sentence without a counter that comes after a finite record speaks of the next step."""
+def _step(run: Run, event: Event, prose: bool) -> tuple[int | None, bool]:
+    """The step of a bad line. A sentence without a counter that comes after a finite record speaks of the next step;
+    the second value says that the step was inferred."""
     if event.counted or not prose or event.step is None:
-        return event.step
+        return event.step, not event.counted and bool(event.trace)
     healthy = any(
         e.block == event.block
         and e.line < event.line
@@ -168,14 +229,14 @@ def _step(run: Run, event: Event, prose: bool) -> int | None:
         for e in _near(run, event)
     )
     if not healthy:
-        return event.step
+        return event.step, True
     following = next(
         (e for e in run.events if e.line > event.line and e.counted and e.step is not None and e.step != event.step),
         None,
     )
     if following is not None and any(v.role == "loss" and not v.finite for v in following.values):
-        return following.step
-    return event.step + 1
+        return following.step, True
+    return event.step + 1, True
 
 
 def _near(run: Run, event: Event) -> list[Event]:
@@ -190,6 +251,7 @@ def _kind(event: Event) -> str:
         if v.role == "loss" and not v.finite and v.name.split("/")[-1] in {"loss", "total_loss", "total loss"}
     ]
     bad = total or [v for v in event.values if not v.finite and v.role != "metric"]
+    bad = bad or [v for v in event.values if not v.finite]
     return "nan" if any(v.kind == "nan" for v in bad) else "inf"
 
 

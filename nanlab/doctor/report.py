@@ -1,4 +1,7 @@
-"""The answer for a terminal, a notebook and plain text. What it quotes from the log is masked and shortened."""
+"""The answer for a terminal, a notebook and plain text: facts first, then suspects, a fix only above the bar, questions.
+
+What it quotes from the log is masked, shortened and free of control characters.
+"""
 
 from functools import cache
 from importlib.resources import files
@@ -6,35 +9,45 @@ from typing import TYPE_CHECKING
 
 from nanlab.doctor.answer import Answer
 from nanlab.doctor.weigh import Ranked
+from nanlab.suspects import get
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-HEADLINE = {
-    "fault": "Fault",
-    "harmless": "Harmless",
-    "no-nan": "Nothing non-finite",
-    "unknown": "Fault, cause not in the log",
-}
+HEADLINE = {"fault": "Fault", "harmless": "Harmless", "no-nan": "Nothing non-finite", "unknown": "Nothing to read"}
 COLOUR = {"fault": "red", "harmless": "green", "no-nan": "green", "unknown": "yellow"}
 PIECES = 3  # pieces of evidence shown for a suspect
+BEST_EFFORT = "Secrets in quoted lines are masked as far as they are recognised; read before you share."
 
 
 def headline(answer: Answer) -> str:
-    """One sentence: what the verdict is, since when, and who is suspected."""
-    if answer.verdict == "unknown" and answer.first_bad_line is None:
+    """One sentence: what the verdict is, since when, and how far the cause is known."""
+    if answer.verdict == "unknown":
         return "The log is empty: nothing can be said."
     if answer.verdict == "no-nan":
-        return f"No value in the {answer.lines} lines is inf or NaN."
+        fine = f"No value in the {answer.lines} lines is inf or NaN."
+        return fine if answer.crash is None else f"{fine} But {answer.crash[0]} (line {answer.crash[1]})."
     if answer.verdict == "harmless":
-        return f"No fault: {_title(answer.suspects[0]).lower()}."
-    when = "" if answer.first_bad_line is None else f" from line {answer.first_bad_line}"
+        return f"No fault: {get(answer.suspects[0].name).title.lower()}."
+    return f"{_when(answer)}. {_cause(answer)}"
+
+
+def _when(answer: Answer) -> str:
     step = "" if answer.first_bad_step is None else f", step {answer.first_bad_step}"
-    kind = answer.first_bad_kind or "non-finite"
-    if answer.verdict == "unknown":
-        return f"{kind}{when}{step}; the log favours no cause, and no suspect is named with confidence."
-    sure = "" if answer.sure else " The log leaves several causes open."
-    return f"{kind}{when}{step}.{sure}"
+    inferred = " (inferred, not printed)" if answer.step_is == "inferred" else ""
+    line = "" if answer.first_bad_line is None else f" from line {answer.first_bad_line}"
+    return f"{answer.first_bad_kind or 'non-finite'}{line}{step}{inferred}"
+
+
+def _cause(answer: Answer) -> str:
+    first = answer.suspects[0]
+    if first.band == "named":
+        return f"Cause: {get(first.name).title}."
+    if first.band == "likely":
+        return f"Likely: {get(first.name).title}."
+    family, share = next(iter(answer.families.items()))
+    kind = f"; most of what fits is {family}" if share >= 0.5 else ""
+    return f"The log leaves several causes open{kind}."
 
 
 def ranks(answer: Answer) -> str:
@@ -48,99 +61,70 @@ def ranks(answer: Answer) -> str:
     return f"Rank {first} was bad first; collateral: {', '.join(map(str, others))}."
 
 
-def advice(suspect: Ranked) -> dict[str, str | None]:
-    """Fix, wrong fix and how to verify, from the table of suspects."""
-    from nanlab.suspects import get
-
-    row = get(suspect.name)
-    return {
-        "fix": row.fix,
-        "verify": "Change this one thing, restart from a clean state, and see the symptom gone within one "
-        "validation pass.",
-        "wrong_fix": f"{row.wrong_fix} {row.hides}",
-        "lesson": row.lesson,
-    }
-
-
-def _title(suspect: Ranked) -> str:
-    from nanlab.suspects import get
-
-    return get(suspect.name).title
-
-
-def rows(answer: Answer) -> list[dict]:
-    """What all three forms show of the suspects."""
-    return [
-        {
-            "name": suspect.name,
-            "title": _title(suspect),
-            "score": suspect.score,
-            "because": [(piece.says, piece.lines) for piece in suspect.because[:PIECES]],
-        }
-        for suspect in answer.suspects
-    ]
+def because(suspect: Ranked) -> list[str]:
+    """What speaks for a suspect, with the lines."""
+    return [f"{piece.says} ({where(piece.lines)})" for piece in suspect.because[:PIECES]]
 
 
 def quoted(answer: Answer) -> list[tuple[int, str]]:
-    """The lines that the first suspect's evidence names, and the first bad one."""
-    wanted = (
-        set() if not answer.suspects else {n for piece in answer.suspects[0].because[:PIECES] for n in piece.lines[:3]}
-    )
-    if answer.first_bad_line is not None:
-        wanted.add(answer.first_bad_line)
+    """The lines that the facts and the first suspect's evidence name, and the first bad one."""
+    wanted = {n for _, lines in answer.facts for n in lines}
+    if answer.suspects:
+        wanted |= {n for piece in answer.suspects[0].because[:PIECES] for n in piece.lines[:2]}
+    wanted |= {answer.first_bad_line or 0, answer.crash[1] if answer.crash else 0}
     return [(line, answer.quotes[line]) for line in sorted(wanted) if line in answer.quotes][:8]
 
 
-def _where(lines: tuple[int, ...]) -> str:
+def where(lines: tuple[int, ...]) -> str:
+    """Line numbers in words."""
     shown = ", ".join(map(str, lines[:4])) + (", …" if len(lines) > 4 else "")
     return f"line {shown}" if len(lines) == 1 else f"lines {shown}"
+
+
+def fact_lines(answer: Answer) -> list[str]:
+    """The facts, each with its lines."""
+    return [f"{says} ({where(lines)})" if lines else says for says, lines in answer.facts]
+
+
+def _told(answer: Answer) -> list[tuple[str, str]]:
+    """(heading, text) of what to do: fix and proof above the bar, then the questions and the lesson."""
+    fix = answer.fix
+    told = [("Fix", fix["fix"]), ("Verify", fix["verify"]), ("Tempting wrong fix", fix["wrong_fix"])] if fix else []
+    told += [("Ask", text) for text in answer.ask_for]
+    return told + ([("Lesson", answer.lesson)] if answer.lesson else [])
 
 
 def as_text(answer: Answer) -> str:
     """Plain text, the same on every terminal."""
     out = [f"{HEADLINE[answer.verdict]}: {headline(answer)}"]
-    if text := ranks(answer):
-        out.append(text)
-    for row in rows(answer):
-        out.append(f"  {row['score']:4.0%}  {row['title']}  [{row['name']}]")
-        out += [f"          {says} ({_where(lines)})" for says, lines in row["because"]]
+    out += [f"  {fact}" for fact in fact_lines(answer)] + ([f"  {ranks(answer)}"] if ranks(answer) else [])
     out += [f"  {line:>6} | {text}" for line, text in quoted(answer)]
-    if answer.suspects and answer.verdict != "unknown":
-        told = advice(answer.suspects[0])
-        out += [f"Fix: {told['fix']}", f"Verify: {told['verify']}", f"Tempting wrong fix: {told['wrong_fix']}"]
-    out += [f"Next: {text}" for text in answer.ask_for]
-    if answer.lesson:
-        out.append(f"Lesson: {answer.lesson}")
-    return "\n".join(out)
+    for suspect in answer.suspects:
+        out.append(f"  {suspect.band:6}  {get(suspect.name).title}  [{suspect.name}; {suspect.family}]")
+        out += [f"          {text}" for text in because(suspect)]
+    out += [f"{heading}: {text}" for heading, text in _told(answer)]
+    return "\n".join([*out, BEST_EFFORT] if quoted(answer) else out)
 
 
-def as_rich(answer: Answer):
-    """A renderable for rich: a table of suspects, the lines, what to do next."""
+def as_rich(answer: Answer) -> "RenderableType":
+    """A renderable for rich: facts, lines, a table of suspects, what to do next."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    verdict = (HEADLINE[answer.verdict], f"bold {COLOUR[answer.verdict]}")
-    parts: list[RenderableType] = [Text.assemble(verdict, "  ", headline(answer))]
-    if text := ranks(answer):
-        parts.append(Text(text, style="bold"))
+    parts: list[RenderableType] = []
+    parts.append(Text.assemble((HEADLINE[answer.verdict], f"bold {COLOUR[answer.verdict]}"), "  ", headline(answer)))
+    parts += [Text(f"  {fact}") for fact in [*fact_lines(answer), ranks(answer)] if fact]
+    parts += [Text.assemble((f"{line:>7} ", "dim"), text) for line, text in quoted(answer)]
     if answer.suspects:
         table = Table(show_edge=False, pad_edge=False, header_style="bold")
-        for heading, justify in (("score", "right"), ("suspect", "left"), ("because", "left")):
-            table.add_column(heading, justify=justify)  # type: ignore[arg-type]  # literal words
-        for row in rows(answer):
-            because = "\n".join(f"{says} ({_where(lines)})" for says, lines in row["because"])
-            table.add_row(f"{row['score']:.0%}", Text(row["title"]), Text(because))
+        for heading in ("band", "suspect", "because"):
+            table.add_column(heading)
+        for suspect in answer.suspects:
+            table.add_row(suspect.band, Text(get(suspect.name).title), Text("\n".join(because(suspect))))
         parts += [Text(), table, Text()]
-    parts += [Text.assemble((f"{line:>7} ", "dim"), text) for line, text in quoted(answer)]
-    if answer.suspects and answer.verdict != "unknown":
-        told = advice(answer.suspects[0])
-        for heading, said in (("Fix", told["fix"]), ("Verify", told["verify"]), ("Wrong fix", told["wrong_fix"])):
-            parts.append(Text.assemble((f"{heading}: ", "bold"), said or ""))
-    parts += [Text.assemble(("Next: ", "bold"), text) for text in answer.ask_for]
-    if answer.lesson:
-        parts.append(Text.assemble(("Lesson: ", "bold"), answer.lesson))
-    return Group(*parts)
+    parts += [Text.assemble((f"{heading}: ", "bold"), text) for heading, text in _told(answer)]
+    return Group(*parts, *([Text(BEST_EFFORT, style="dim")] if quoted(answer) else []))
 
 
 @cache
@@ -153,14 +137,14 @@ def _template():
 
 def as_html(answer: Answer) -> str:
     """A card for a notebook. Everything from the log is escaped."""
-    told = advice(answer.suspects[0]) if answer.suspects and answer.verdict != "unknown" else None
     return _template().render(
         answer=answer,
+        colour={"fault": "#D55E00", "unknown": "#E69F00"}.get(answer.verdict, "#009E73"),
         title=HEADLINE[answer.verdict],
         headline=headline(answer),
-        ranks=ranks(answer),
-        rows=rows(answer),
+        facts=[*fact_lines(answer), *filter(None, [ranks(answer)])],
+        rows=[(s.band, get(s.name).title, because(s)) for s in answer.suspects],
         quoted=quoted(answer),
-        told=told,
-        where=_where,
+        told=_told(answer),
+        note=BEST_EFFORT,
     )

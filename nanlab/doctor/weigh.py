@@ -1,8 +1,9 @@
-"""Adds the evidence up: prior plus weights for each suspect, normalised to scores that sum to one, and the verdict.
+"""Adds the evidence up: prior plus weights for each suspect, normalised; then families, bands and the verdict.
 
-The scores are meant as probabilities; the researcher's lesson 11 measures how well that holds.
+The sums are naive Bayes. Lesson 11 (researcher) takes them apart and measures how well the bands hold.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp
 
@@ -24,8 +25,8 @@ PRIOR = {
     "fully_masked_attention": -3.1,
     "bad_init_or_uninitialised": -3.1,
     "distributed_one_rank": -4.5,
-    "hidden_gradient": -4.5,
-    "cancellation": -5.0,
+    "hidden_gradient": -4.0,
+    "cancellation": -4.5,
     "metric_only": -3.0,
     "amp_warmup_skip": -3.5,
     "not_nan": -2.0,
@@ -33,17 +34,41 @@ PRIOR = {
 }
 TEMPER = 0.9  # below 1: pieces of evidence overlap, so their sum says a little too much
 SHOWN = 0.04  # scores below this are not listed
+FAMILIES = {
+    "divergence": ("lr_too_high", "unscaled_inputs_or_targets", "exploding_gradients"),
+    "precision or kernel": ("fp16_overflow_or_no_scaler", "hardware_or_kernel_bug", "softmax_or_exp_overflow"),
+    "zero, empty or masked": (
+        "log_or_div_of_zero",
+        "hidden_gradient",
+        "cancellation",
+        "empty_reduction",
+        "fully_masked_attention",
+    ),
+    "data": ("bad_data",),
+    "state": ("poisoned_state", "bad_init_or_uninitialised", "distributed_one_rank"),
+    "harmless": ("metric_only", "amp_warmup_skip"),
+}
+FAMILY = {member: family for family, members in FAMILIES.items() for member in members}
+# Bands, set on labelled logs that no weight was set with. A member is named only if something specific speaks for it.
+NAMED, LIKELY = 0.60, 0.35
+SPECIFIC = 1.5  # the weight of a piece of evidence that hardly another cause leaves behind
 _FAULTS = tuple(name for name, row in SUSPECTS.items() if row.kind == "fault")
 _HARMLESS = tuple(name for name, row in SUSPECTS.items() if row.kind == "harmless")
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A suspect with its score (0 to 1), the evidence for it, and the lines that evidence stands on."""
+    """A suspect with its family, its band (``named``, ``likely`` or ``open``), its score (0 to 1, for ordering) and the
+    evidence for it."""
 
     name: str
     score: float
     because: tuple[Evidence, ...]
+    band: str = "open"
+
+    @property
+    def family(self) -> str:
+        return FAMILY[self.name]
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -62,30 +87,39 @@ def scores(evidence: list[Evidence]) -> dict[str, float]:
     return {name: part / norm for name, part in parts.items()}
 
 
-def verdict(chance: dict[str, float]) -> str:
-    """``fault``, ``harmless``, ``no-nan`` or ``unknown``: the group with most of the probability. ``unknown`` is a run
-    with a fault whose log favours no cause: there an unnamed cause is likelier than any named one."""
-    fault = sum(chance[name] for name in _FAULTS)
-    harmless = sum(chance[name] for name in _HARMLESS)
-    groups = {"fault": fault + chance["unknown"], "harmless": harmless, "no-nan": chance["not_nan"]}
-    best = max(groups, key=groups.__getitem__)
-    if best == "fault" and chance["unknown"] > max(chance[name] for name in _FAULTS):
-        return "unknown"
-    return best
+def verdict(chance: Mapping[str, float]) -> str:
+    """``fault``, ``harmless`` or ``no-nan``: the group with most of the probability. Whether the cause of a fault can
+    be named is a matter of bands."""
+    fault = sum(chance[name] for name in _FAULTS) + chance["unknown"]
+    groups = {"fault": fault, "harmless": sum(chance[n] for n in _HARMLESS), "no-nan": chance["not_nan"]}
+    return max(groups, key=groups.__getitem__)
 
 
-def ranked(evidence: list[Evidence], chance: dict[str, float], found: str) -> tuple[Ranked, ...]:
+def families(chance: Mapping[str, float]) -> dict[str, float]:
+    """The probability of each family of faults, likeliest first."""
+    found = {f: sum(chance[n] for n in members) for f, members in FAMILIES.items() if f != "harmless"}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def ranked(evidence: list[Evidence], chance: Mapping[str, float], found: str) -> tuple[Ranked, ...]:
     """The suspects for a verdict, likeliest first; none where nothing is wrong."""
     if found == "no-nan":
         return ()
     names = _HARMLESS if found == "harmless" else _FAULTS
     order = sorted(names, key=lambda name: -chance[name])
     shown = [n for n in order[:5] if chance[n] >= SHOWN] or order[:1]
-    return tuple(Ranked(n, round(chance[n], 4), _because(evidence, n)) for n in shown)
+    bands = {n: "named" if found == "harmless" and n == order[0] else _band(evidence, chance, n) for n in shown}
+    return tuple(Ranked(n, round(chance[n], 4), _because(evidence, n), bands[n]) for n in shown)
+
+
+def _band(evidence: list[Evidence], chance: Mapping[str, float], name: str) -> str:
+    specific = any(piece.weights.get(name, 0.0) >= SPECIFIC for piece in evidence)
+    if chance[name] >= NAMED and specific:
+        return "named"
+    return "likely" if chance[name] >= LIKELY else "open"
 
 
 def _because(evidence: list[Evidence], name: str) -> tuple[Evidence, ...]:
-    """What speaks for a suspect, the weightiest first; the first sign of the fault is always part of it."""
-    speaks = sorted((e for e in evidence if e.weights.get(name, 0) > 0.15 and e.lines), key=lambda e: -e.weights[name])
-    first = [e for e in evidence if e.says.startswith("the first sign") and e not in speaks]
-    return (*speaks[:6], *first)
+    """What speaks for a suspect, the weightiest first."""
+    speaks = (e for e in evidence if e.weights.get(name, 0) > 0.15 and e.lines)
+    return tuple(sorted(speaks, key=lambda e: -e.weights[name])[:6])

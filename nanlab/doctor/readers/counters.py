@@ -10,7 +10,7 @@ _STEP_WORDS = (  # the finest counter first
     "num_updates", "total_timesteps", "global_step", "global_steps", "global step", "step", "steps",
     "iteration", "iterations", "iter", "iters", "itr", "it", "update", "updates", "batch", "minibatch",
     "mini-batch", "batch_idx", "timestep", "timesteps", "round", "i", "n_updates", "tick", "kimg",
-    "current_steps", "current_step", "cur_step", "current step", "up", "upd",
+    "env_step", "ckpt", "current_steps", "current_step", "cur_step", "current step", "up", "upd",
 )  # fmt: skip
 _RANK_OF = {word: place for place, word in enumerate(_STEP_WORDS)}
 _NO_STEP = re.compile(
@@ -67,6 +67,8 @@ def counters(text: str, found: list[Pair], has_loss: bool) -> Counters:
     named = [(place, pair) for pair in found if (place := _step_place(pair)) is not None]
     if named:
         finest = min(named, key=lambda item: item[0])[1]
+        micro = [p for _, p in named if p.name.split()[-1] in {"iter", "iteration"} and p.number > finest.number]
+        finest = micro[0] if micro else finest  # batches are counted finer than the optimizer's steps
         result.step, result.total = int(finest.number), int(finest.total) if finest.total else None
         return result
     brackets = _BRACKETS.search(text) or _BRACKET_THEN.match(text)

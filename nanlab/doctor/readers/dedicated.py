@@ -41,4 +41,6 @@ def _flat(record: dict, prefix: str = "", depth: int = 0) -> list[tuple[str, str
             cells.append((name, repr(value)))
         elif isinstance(value, str) and len(value) < 40 and number_of(value) is not None:
             cells.append((name, value))
+        elif value is None:
+            cells.append((name, "null"))
     return cells[:200]

@@ -7,6 +7,7 @@ from nanlab.doctor.readers.counters import counters, rank_of
 from nanlab.doctor.readers.event import Event, Value
 from nanlab.doctor.readers.placing import Place
 from nanlab.doctor.readers.roles import is_average, is_validation, may_be_infinite, role_of
+from nanlab.doctor.readers.statements import stated
 from nanlab.doctor.readers.tables import Table
 from nanlab.doctor.readers.tracebacks import Traceback
 from nanlab.doctor.readers.values import Pair, number_of, pairs, without_clock
@@ -17,6 +18,7 @@ _ESCAPES = re.compile(
 _COUNTER_WORD = re.compile(r"\s?\b(?:global_)?(?:step|iteration|iter|epoch|batch)s?\b")
 _PERPLEXITY = re.compile(r"ppl|perplexity")
 MOST_VALUES = 300  # of one line that are kept
+HOLLOW = {"", "null", "None"}  # cells that hold no number: `onset` decides whether a NaN stood there
 MOST_TOTAL = 1e12  # beyond this a number counts nothing
 
 
@@ -48,6 +50,8 @@ class Reader:
         event.validation = is_validation(head[-80:])
         event.rank = rank_of(event.text)
         event.values = tuple(_value(pair, event.validation) for pair in found if not pair.percent)
+        if "finite" in event.low or "true" in event.low or "none" in event.low or "null" in event.low:
+            event.values += tuple(v for v in stated(event.low) if v.raw != "null" or not cells)
         has_loss = any(v.role in {"loss", "gradient"} or v.kind != "finite" for v in event.values)
         self._place.count(event, counters(plain, found, has_loss), has_loss)
 
@@ -64,6 +68,7 @@ def _from_cells(cells: list[tuple[str, str]]) -> list[Pair]:
     for name, raw in cells:
         first, _, rest = raw.partition("/")
         number, total = number_of(first), number_of(rest)
+        number = float("nan") if first in HOLLOW and role_of(name.strip()) == "loss" else number
         if number is not None:
             total = total if total is not None and abs(total) < MOST_TOTAL else None
             found.append(Pair(name.strip(), first, number, 0, 0, raw.endswith("%"), total))

@@ -8,6 +8,7 @@ from nanlab.doctor.readers.event import Event
 _HEADER = re.compile(
     r"^\W{0,40}(?:training |train )?(?:epoch|step|iteration|iter|batch|round)\b", re.IGNORECASE
 )  # a line that opens a block
+_STAMP = re.compile(r"^\[?[\d:.,/T -]{8,40}\]?")  # a date and a time at the head of a line
 _ALONE = re.compile(r"\b(?:global_?step|total_?timesteps|num_updates|iterations?|step)\b")
 
 
@@ -51,7 +52,7 @@ class Place:
 
     def _starts_a_block(self, event: Event, own: Counters) -> bool:
         alone = own.step is not None and len(event.values) <= 3 and _ALONE.search(event.low) is not None
-        return alone or _HEADER.match(event.text) is not None
+        return alone or _HEADER.match(_STAMP.sub("", event.text)) is not None
 
     def _enter(self, own: Counters) -> None:
         """A new epoch ends the count of steps, unless epochs are counted in fractions."""

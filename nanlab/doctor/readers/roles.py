@@ -26,7 +26,7 @@ _RULES = (  # the first that matches decides; names are in lower case
                          r"|max)$|(?:^|[_/ ])"
                           r"(?:ap|ar|map|recall|precision|prec|f1|iou|miou|dice|auc|psnr|ssim|bleu)[ _/@.-]\S{1,24}$"
                           r"|matthews|spearman|pearson|rew_?mean|len_?mean|_auc|_acc|^acc_|map50|iou$|avg iou")),
-    ("loss", re.compile(r"loss|xent|cross[ _-]?entropy|(?:^|[ _/.\-])(?:nll|ppl|perplexity|cost|objective|elbo|ce"
+    ("loss", re.compile(r"loss|损失|損失|ロス|손실|verlust|\bperte\b|потер|pérdida|xent|cross[ _-]?entropy|(?:^|[ _/.\-])(?:nll|ppl|perplexity|cost|objective|elbo|ce"
                         r"|mse|rmse|bce|score|energy|"
                         r"kl(?:d|_div)?|bpc|bpb|bits|residual|l1|l2|huber|logloss|deviance|chi2|error|err|logp"
                         r"|likelihood|ll|vlb|wce|gan|d|g)$|"
@@ -37,6 +37,7 @@ _RULES = (  # the first that matches decides; names are in lower case
                          r"log_?(?:std|var|sigma)|entropy|prob|score|abs ?max|input|target|value|mean|std|(?:^"
                          r"|[ _/])ratio|alpha|beta|x$|y$")),
 )  # fmt: skip
+_METRIC_PARENT = re.compile(r"(?:^|_)m?ap(?:$|@)|recall|precision|accuracy|iou|metrics?$|reward")
 _SCALE = re.compile(r"scal(?:e|er|ing)$")
 _VALIDATION = re.compile(
     r"(?:^|[^a-z])(?:val(?:i|id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev|holdout)(?:$|[^a-z])|^(?:val|eval"
@@ -60,7 +61,9 @@ def role_of(name: str) -> str:
         return "other"
     if "loss" in last and not _SCALE.search(last) and "lossless" not in last:
         return "loss"
-    return next((role for role, rule in _RULES if rule.search(name)), "other")
+    role = next((role for role, rule in _RULES if rule.search(name)), "other")
+    parents = name.split("/")[:-1] if role == "other" else []  # "AP@0.5IOU/bicycle" is an AP
+    return "metric" if any(_METRIC_PARENT.search(parent) for parent in parents) else role
 
 
 @lru_cache(maxsize=4096)

@@ -25,8 +25,8 @@ class Table:
         """Takes `text` as a heading if it is one: at least three words, no number, and a known name among them."""
         for by in ("|", ",", "\t", ""):
             cells = split(text, by)
-            if len(cells) >= 3 and all(_WORD.match(c) and number_of(c) is None for c in cells) and _knows(cells):
-                self.columns, self.by, self.line = [c.lower() for c in cells], by, line
+            if len(cells) >= (2 if by == "," else 3) and all(_WORD.match(c) and number_of(c) is None for c in cells) and _knows(cells):
+                self.columns, self.by, self.line = _named([c.lower() for c in cells]), by, line
                 return True
         return False
 
@@ -36,12 +36,21 @@ class Table:
             return []
         cells = split(text, self.by)
         enough = len(cells) >= len(self.columns) if self.by == "" else len(cells) == len(self.columns)
-        numbers = sum(number_of(c.split("/")[0]) is not None for c in cells[: len(self.columns)])
+        numbers = sum(
+            number_of(c.split("/")[0]) is not None or (c == "" and "loss" in name)
+            for name, c in zip(self.columns, cells, strict=False)
+        )
         if self.by == "" and number_of(cells[0].split("/")[0]) is None if cells else True:
             return []
         if not enough or numbers < max(2, 0.6 * len(self.columns)):
             return []
         return list(zip(self.columns, cells, strict=False))
+
+
+def _named(columns: list[str]) -> list[str]:
+    """YOLOv5 and v7 head the columns of their losses ``box obj cls``."""
+    bare = {"box", "obj", "cls"} <= set(columns)
+    return [f"{c}_loss" if bare and c in {"box", "obj", "cls", "total"} else c for c in columns]
 
 
 def split(text: str, by: str) -> list[str]:

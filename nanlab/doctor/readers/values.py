@@ -38,6 +38,7 @@ _BEFORE_KEY = re.compile(
     r"(?:^|[^a-z])(?:num(?:ber)?|of|no|any|has|skip(?:ped)?|found|total|count|check|ignore)[ _]$", re.IGNORECASE
 )
 _BAR = re.compile("[\u2580-\u259f\u2501\u2578\u257a]")
+_QUALIFIER = re.compile(r"(?<=\w) ?\(\w{1,12}\)(?=\s{0,2}[:=]\s{0,3}$)")  # "loss (local): 0.4"
 _PREFIX = re.compile(r"([A-Za-z]\w{0,40})\[(?=[A-Za-z])")
 
 
@@ -135,6 +136,7 @@ def _pair(gap: str, match: re.Match, last_name: str, found: list[Pair]) -> Pair:
 
 def name_of(gap: str) -> tuple[str, bool]:
     """(name, is it prose) from the text between two numbers: the last words before the separator."""
+    gap = _QUALIFIER.sub("", gap)
     tail = gap.rstrip()
     explicit = tail.endswith(("=", ":", "|", "│", "┃", "→", "->", "(", "[", ",")) or tail.endswith(("': ", '":'))
     pieces = [p.strip(_EDGE) for p in _SPLIT.split(gap)]

@@ -27,8 +27,9 @@ class Findings:
     ranks: Ranks | None
 
     @classmethod
-    def of(cls, run: Run) -> "Findings":
-        onset = find_onset(run)
+    def of(cls, run: Run, *settled: Onset | None) -> "Findings":
+        """From a run; `settled` is its onset where that is known already."""
+        onset = settled[0] if settled else find_onset(run)
         return cls(run, onset, before(run, onset), compare(run, onset))
 
     @property

@@ -122,9 +122,9 @@ def gradient_first(found: Findings) -> Iterator[Evidence]:
             "the loss is finite and the gradient is not",
             (event.line,),
             {
-                "hidden_gradient": 1.5,
+                "hidden_gradient": 2.2,
                 "fp16_overflow_or_no_scaler": 0.5,
-                "hardware_or_kernel_bug": 0.6,
+                "hardware_or_kernel_bug": 0.8,
                 "log_or_div_of_zero": 0.6,
                 "exploding_gradients": 0.3,
                 "empty_reduction": -0.5,
