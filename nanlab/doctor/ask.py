@@ -94,7 +94,8 @@ def ask_for(
     if not suspects:
         return ("Paste the log from the start of the run to the first NaN.",)
     open_ones = [q for q in questions().values() if _open(q, chance, found) and q.key not in told]
-    best = sorted(open_ones, key=lambda q: -information(q, chance))[:MOST]
+    late = not found.before and not _dead_at_once(found)  # the log starts after the fault: what came before is missing
+    best = sorted(open_ones, key=lambda q: -information(q, chance) - (late and "records" in q.known))[:MOST]
     script = _script(found)
     return tuple(f"{q.asks.replace('{script}', script)} [{q.key}] {q.means()}." for q in best)
 

@@ -26,7 +26,7 @@ _WHOLE = re.compile(
     r"|\b[a-z][a-z0-9-]{0,40}(?:\.[a-z0-9-]{1,40}){1,3}\.(?:internal|local|lan|corp|cluster|compute|edu|ac\.[a-z]{2})\b"
 )
 _NAMED = re.compile(
-    r"((?:api[-_ ]?key|secret|token|passw(?:or)?d|pwd|credential|access[-_ ]?key|wandb[-_ ]?key|private[-_ ]?key|accountkey"
+    r"((?:api[-_ ]?key|secret|token(?!i[sz])|passw(?:or)?d|pwd|credential|access[-_ ]?key|wandb[-_ ]?key|private[-_ ]?key|accountkey"
     r"|signature|\bsig)[A-Za-z_-]{0,20}['\"]?(?:\s{0,3}[:=]\s{0,3}|(?<=\S)\s(?=['\"]?\S)))"
     r"(\"[^\"]{1,200}\"|'[^']{1,200}'|[^\s'\",;&]{4,})",
     re.IGNORECASE,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nanlab.doctor.diagnosis import Diagnosis, diagnose
 
-VERDICTS = {"metric_only": "harmless", "amp_warmup_skip": "harmless", "not_nan": "no-nan", "unknown": "unknown"}
+VERDICTS = {"metric_only": "harmless", "amp_warmup_skip": "harmless", "not_nan": "no-nan"}
 NO_CAUSE = ("unknown", "not_nan")  # labels that name no suspect
 
 

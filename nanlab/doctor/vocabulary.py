@@ -18,8 +18,8 @@ _NODE = re.compile(r"\b([a-z][a-z0-9_]{1,60}?)backward\d{0,2}\b|encountered in (
 
 @dataclass(frozen=True)
 class Phrase:
-    """One row. `weights` are log likelihood ratios for suspects, estimated by hand; of one `group` the strongest counts.
-    `hit` is a line that it fits and `miss` one that looks alike and that it must not fit."""
+    """One row. `weights` are log likelihood ratios for suspects, estimated by hand; of one `group` the strongest
+    counts. `hit` is a line that it fits and `miss` one that looks alike and that it must not fit."""
 
     says: str
     need: tuple[str, ...] = ()

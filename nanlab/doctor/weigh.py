@@ -51,7 +51,7 @@ FAMILIES = {
 FAMILY = {member: family for family, members in FAMILIES.items() for member in members}
 # Bands, set on labelled logs that no weight was set with. A member is named only if something specific speaks for it.
 NAMED, LIKELY = 0.60, 0.35
-SPECIFIC = 1.5  # the weight of a piece of evidence that hardly another cause leaves behind
+SPECIFIC = 2.4  # the weight of a piece of evidence that hardly another cause leaves behind
 _FAULTS = tuple(name for name, row in SUSPECTS.items() if row.kind == "fault")
 _HARMLESS = tuple(name for name, row in SUSPECTS.items() if row.kind == "harmless")
 

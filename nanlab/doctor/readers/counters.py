@@ -67,7 +67,7 @@ def counters(text: str, found: list[Pair], has_loss: bool) -> Counters:
     named = [(place, pair) for pair in found if (place := _step_place(pair)) is not None]
     if named:
         finest = min(named, key=lambda item: item[0])[1]
-        micro = [p for _, p in named if p.name.split()[-1] in {"iter", "iteration"} and p.number > finest.number]
+        micro = [p for _, p in named if _micro(p, finest)]
         finest = micro[0] if micro else finest  # batches are counted finer than the optimizer's steps
         result.step, result.total = int(finest.number), int(finest.total) if finest.total else None
         return result
@@ -80,6 +80,12 @@ def counters(text: str, found: list[Pair], has_loss: bool) -> Counters:
     if result.step is None and result.epoch is None and has_loss and (leading := _LEADING.match(text)):
         result.step = int(leading[1])
     return result
+
+
+def _micro(pair: Pair, finest: Pair) -> bool:
+    """``iter 8 step 1``: micro-batches, counted ahead of the optimizer's steps."""
+    first = pair.start < finest.start and not (pair.prose or pair.total)
+    return first and pair.name.split()[-1] in {"iter", "iteration"} and pair.number > finest.number
 
 
 def _epoch(found: list[Pair]) -> float | None:

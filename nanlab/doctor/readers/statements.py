@@ -5,11 +5,14 @@ import re
 from nanlab.doctor.readers.event import Value
 from nanlab.doctor.readers.roles import role_of
 
-_FINITE = re.compile(r"\b([a-z][\w./ -]{0,40}?)[ _.]?(?:is |are |all |is_)?finite[\"']?[ =:(]{1,3}(?:false|0(?![\d./])|no\b)")
+_NAME = r"\b((?:[a-z][a-z_./-]{0,30} ){0,2}[a-z][\w./-]{0,30}?)"
+_FINITE = re.compile(_NAME + r"[ _.]?(?:is |are |all |is_)?finite[\"']?[ =:(]{1,3}(?:false|0(?![\d./])|no\b)")
 _HAS_NAN = re.compile(
-    r"\b([a-z][\w./-]{0,40})['\"]?[ :.,(]{1,3}(?:any |has |is )?(?:any_|has_|is)?(nan|inf)s?\b(?:\(\))?(?:\.any\(\))?[\"']?[ =:]{1,3}true\b"
+    _NAME + r"['\"]?[ :.,(]{1,3}(?:any |has |is )?(?:any_|has_|is)?(nan|inf)s?\b(?:\(\))?(?:\.any\(\))?[\"']?[ =:]{1,3}true\b"
 )
-_HOLLOW = re.compile(r"\b((?:[a-z]\w{0,20}[_/ .])?loss)[\"']?(?:[ ]?[=:][ ]?|[ ])[\"']?(?:none|null)\b(?!_)")
+_HOLLOW = re.compile(
+    r"\b((?:[a-z]\w{0,20}[_/ .])?loss)[\"']?(?:[ ]?[=:][ ]?|[ ])[\"']?(?:none|null)\b(?!_)"
+)
 _STEM = re.compile(r"(?:^|[ _])(?:module|layer|output|first|with|of|in|the)(?=$|[ _])")
 
 
@@ -29,4 +32,5 @@ def stated(low: str) -> list[Value]:
 def _value(name: str, kind: str, raw: str) -> Value:
     name = _STEM.sub(" ", name).strip(" :") or "value"
     role = role_of(name)
-    return Value(name, float(kind), raw, "state" if role in {"other", "unnamed", "metric"} else role, prose=raw != "null")
+    role = "state" if role in {"other", "unnamed", "metric"} else role
+    return Value(name, float(kind), raw, role, prose=raw != "null")

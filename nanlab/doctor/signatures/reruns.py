@@ -50,13 +50,14 @@ def reruns(found: Findings) -> Iterator[Evidence]:
 def segments(found: Findings) -> list[Segment]:
     """The log cut where the count of steps starts again behind lines that are no records."""
     of_record = {e.line for e in found.run.events if _loss(e)}
-    runs, between, last = [Segment()], [], None
+    runs = [Segment()]
+    between: list[Event] = []
+    last: Event | None = None
     for event in found.run.events:
         if event.line not in of_record:
             between.append(event)
             continue
-        again = last is not None and event.counted and event.step is not None and last.step is not None
-        if again and event.step <= last.step and event.rank == last.rank and between and event.epoch in {None, last.epoch, 0}:
+        if last is not None and between and _again(last, event):
             runs.append(Segment(heading=between[-60:]))
         elif not runs[-1].records:
             runs[0].heading = between[-200:]
@@ -65,6 +66,13 @@ def segments(found: Findings) -> list[Segment]:
         runs[-1].records.append((event, all(v.finite for v in _loss(event))))
         between, last = [], event
     return runs
+
+
+def _again(last: Event, event: Event) -> bool:
+    """Whether the count starts anew: not another rank's record, and not the next epoch's."""
+    if not event.counted or event.step is None or last.step is None or event.rank != last.rank:
+        return False
+    return event.step <= last.step and event.epoch in {None, last.epoch, 0}
 
 
 def _loss(event: Event) -> list:

@@ -20,8 +20,8 @@ def norms(found: Findings) -> Iterator[Evidence]:
     usual = median(values[: max(1, (2 * len(values)) // 3)])
     ratio = max(values[-3:]) / max(usual, 1e-12)
     decades = sum(b > 3 * a for a, b in pairwise(values))
-    losses_calm = found.before and max(abs(p.value.number) for p in found.before[-3:]) <= 2 * abs(found.before[0].value.number) + 1
-    if decades >= 3 and losses_calm:
+    losses = [abs(p.value.number) for p in found.before]
+    if decades >= 3 and losses and max(losses[-3:]) <= 2 * losses[0] + 1:
         says = f"the gradient norm grew {ratio:.3g}-fold, record by record, under a loss that did not"
         weights = {"exploding_gradients": 3.0, "lr_too_high": 0.3, "unknown": -0.5}
         yield Evidence(says, tuple(p.line for p in points[-3:]), weights)
