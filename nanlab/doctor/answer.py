@@ -12,10 +12,11 @@ from nanlab.doctor.weigh import Ranked
 
 @dataclass(frozen=True)
 class Answer:
-    """What a log shows. `verdict` is ``fault``, ``harmless``, ``no-nan`` or, of an empty log, ``unknown``; `suspects` are
-    ranked, each in a band (``named``, ``likely``, ``open``); line numbers count from 1. `step_is` says whether the step
-    was ``read`` or ``inferred``. `facts` are (sentence, lines) that hold whatever the cause. `fix` is empty unless the
-    first suspect is named or likely. `quotes` holds the lines that are named, shortened and with secrets masked."""
+    """What a log shows. `verdict` is ``fault``, ``harmless``, ``no-nan`` or, of an empty log, ``unknown``; `suspects`
+    are ranked, each in a band (``named``, ``likely``, ``open``); line numbers count from 1. `step_is` says whether
+    the step was ``read`` or ``inferred``. `facts` are (sentence, lines) that hold whatever the cause. `fix` is empty
+    unless the first suspect is named or likely. `quotes` holds the lines that are named, shortened and with secrets
+    masked."""
 
     verdict: str
     suspects: tuple[Ranked, ...]

@@ -26,12 +26,14 @@ _WHOLE = re.compile(
     r"|\b[a-z][a-z0-9-]{0,40}(?:\.[a-z0-9-]{1,40}){1,3}\.(?:internal|local|lan|corp|cluster|compute|edu|ac\.[a-z]{2})\b"
 )
 _NAMED = re.compile(
-    r"((?:api[-_ ]?key|secret|token(?!i[sz])|passw(?:or)?d|pwd|credential|access[-_ ]?key|wandb[-_ ]?key|private[-_ ]?key|accountkey"
-    r"|signature|\bsig)[A-Za-z_-]{0,20}['\"]?(?:\s{0,3}[:=]\s{0,3}|(?<=\S)\s(?=['\"]?\S)))"
+    r"((?:api[-_ ]?key|secret|token(?!i[sz])|passw(?:or)?d|pwd|credential|access[-_ ]?key|wandb[-_ ]?key"
+    r"|private[-_ ]?key|accountkey|signature|\bsig)[A-Za-z_-]{0,20}['\"]?(?:\s{0,3}[:=]\s{0,3}|(?<=\S)\s(?=['\"]?\S)))"
     r"(\"[^\"]{1,200}\"|'[^']{1,200}'|[^\s'\",;&]{4,})",
     re.IGNORECASE,
 )
-_FLAG = re.compile(r"(--[a-z_-]{0,20}(?:password|token|api[-_]?key|secret)[ =])(\"[^\"]{1,200}\"|'[^']{1,200}'|\S{1,200})", re.I)
+_FLAG = re.compile(
+    r"(--[a-z_-]{0,20}(?:password|token|api[-_]?key|secret)[ =])(\"[^\"]{1,200}\"|'[^']{1,200}'|\S{1,200})", re.I
+)
 _BEARER = re.compile(r"(\b(?:bearer|basic)\s{1,3})([A-Za-z0-9._~+/=-]{12,})", re.IGNORECASE)
 _LOGIN = re.compile(r"(://)[^\s/:]{1,128}:[^\s/]{1,256}@")
 _HEX_KEY = re.compile(r"\b[0-9a-fA-F]{40}\b")  # a W&B key, and a commit's name: both may go
@@ -73,4 +75,5 @@ def _harmless(name: str, value: str) -> bool:
     """`tokens: 131072` counts tokens, and `token <unk>` is one; a numeric password stays a secret."""
     number = value.replace(",", "").replace(".", "").isdigit()
     words = not name.rstrip().endswith((":", "=")) and value.isalpha()  # "token is", "password file"
-    return (number and _COUNTS.search(name) is not None) or words or value.lower() in {"<unk>", "false", "<pad>", "none"}
+    counts = number and _COUNTS.search(name) is not None
+    return counts or words or value.lower() in {"<unk>", "false", "<pad>", "none"}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nanlab.doctor.readers.event import Event, Value
+from nanlab.doctor.readers.event import HOLLOW, Event, Value
 from nanlab.doctor.readers.roles import is_validation
 from nanlab.doctor.run import Point, Run
 from nanlab.doctor.silent import silent_signs
@@ -77,9 +77,6 @@ class _Counts:
         spoilt = self._means_only and value.average and value.role == "loss" and not value.validation
         column = self._bare and value.role == "unnamed" and not event.trace and value.raw != "NaN"  # pandas prints NaN
         return matters(event, value) or spoilt or column
-
-
-HOLLOW = {"", "null", "None"}  # what stands where no number does
 
 
 def _hollow_names(run: Run) -> set[str]:
@@ -157,7 +154,7 @@ def matters(event: Event, value: Value) -> bool:
     """Whether a bad value harms training; of gradients only `lasting_gradients` do."""
     if value.role == "state" and ("running_" in value.name or "moving_" in value.name):
         return True  # a buffer: it stays bad whoever reads it
-    if value.validation or value.average:
+    if value.validation or value.average or (value.role == "unnamed" and value.raw == "NaN"):  # pandas prints NaN
         return False
     if value.role in {"unnamed", "other"}:  # a loss by another name, where the line shows no loss that is finite
         return event.counted and not any(v.role == "loss" for v in event.values)

@@ -1,4 +1,4 @@
-"""The answer for a terminal, a notebook and plain text: facts first, then suspects, a fix only above the bar, questions.
+"""The answer for a terminal, a notebook and plain text: facts, suspects, a fix only above the bar, questions.
 
 What it quotes from the log is masked, shortened and free of control characters.
 """

@@ -6,7 +6,7 @@ Bounded by what the sieve hands on; nothing here grows with the size of the log 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from nanlab.doctor.readers.event import Event, Value
+from nanlab.doctor.readers.event import HOLLOW, Event, Value
 from nanlab.doctor.vocabulary import Hit, operation, phrases
 
 MOST_HITS = 60  # of one phrase that are kept
@@ -66,7 +66,10 @@ class Run:
                 Point(event, value)
                 for event in self.events
                 for value in event.values
-                if value.role in roles and value.validation == validation and value.average == average
+                if value.role in roles
+                and value.validation == validation
+                and value.average == average
+                and value.raw not in HOLLOW
             ]
         return self._points[key]
 

@@ -13,8 +13,8 @@ from nanlab.doctor.ask import questions
 
 FAULT = "lr 0.5\nstep 0 loss 2.0\nstep 1 loss 900.0\nstep 2 loss 8.1e+09\nstep 3 loss inf\nstep 4 loss nan\n"
 KEYS = [
-    *("verdict", "suspects", "first_bad_step", "first_bad_kind", "first_bad_line", "step_is", "facts", "crash", "ranks"),
-    *("fix", "ask_for", "lesson"),
+    *("verdict", "suspects", "first_bad_step", "first_bad_kind", "first_bad_line", "step_is", "facts", "crash"),
+    *("ranks", "fix", "ask_for", "lesson"),
 ]
 
 

@@ -61,3 +61,39 @@ def test_the_answer_quotes_without_secrets(tmp_path):
     assert answer.quotes
     for shown in (str(answer), answer._repr_html_(), answer.to_json(tmp_path / "out.json"), repr(answer.quotes)):
         assert "maria" not in shown and FAKE not in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "secret"),
+    [
+        ("run --password hunter2 now", "hunter2"),
+        ("--api-key abcd1234efgh", "abcd1234efgh"),
+        ("--hf_token abcdefgh12", "abcdefgh12"),
+        ("password: 12345678", "12345678"),
+        ("sk-proj-ab_cd-efghijklmnop1234", "efghijklmnop"),
+        ('password="two words here"', "words"),
+        ("https://me:p@ss@host.org/x", "ss@host"),
+        ("https://hooks.slack.com/services/T000/B000/XXXX", "T000"),
+        ("https://discord.com/api/webhooks/123/abc", "abc"),
+        ("AccountKey=Zm9vYmFyYmF6cXV4", "Zm9v"),
+        ("?sv=2020&sig=a1B2c3D4e5", "a1B2"),
+        ("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "bPxRfi"),
+        ("key 0123456789ABCDEF0123456789ABCDEF01234567", "9ABC"),
+        ("USER=jdoe", "jdoe"),
+        ("jdoe@gpu-node-07", "gpu-node"),
+        ("listening on 10.1.2.3:8080", "10.1.2.3"),
+        ("/scratch/jdoe/run", "jdoe"),
+        ("C:\\\\Users\\\\jdoe\\\\x", "jdoe"),
+        ("C:\\Users\\Jane Doe\\x", "Doe"),
+    ],
+)
+def test_secrets_found_by_attack_are_hidden(line, secret):
+    assert secret not in mask(line)
+
+
+@pytest.mark.parametrize("mark", ["\x85", "\x9b", "\u202e", "\u2066", "\u200b", "\U000e0041"])
+def test_control_and_format_characters_reach_no_output(mark):
+    from nanlab.doctor import diagnose
+
+    answer = diagnose(f"step 1 loss 2.0\nstep 2 loss nan {mark}x\n")
+    assert mark not in str(answer) + answer._repr_html_() + answer.to_json()

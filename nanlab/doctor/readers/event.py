@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from math import isfinite
 
+HOLLOW = {"", "null", "None"}  # what stands where no number does; `onset` decides whether a NaN stood there
+
 
 @dataclass(slots=True)
 class Value:

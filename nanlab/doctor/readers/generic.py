@@ -4,7 +4,7 @@ import re
 
 from nanlab.doctor.readers import dedicated
 from nanlab.doctor.readers.counters import counters, rank_of
-from nanlab.doctor.readers.event import Event, Value
+from nanlab.doctor.readers.event import HOLLOW, Event, Value
 from nanlab.doctor.readers.placing import Place
 from nanlab.doctor.readers.roles import is_average, is_validation, may_be_infinite, role_of
 from nanlab.doctor.readers.statements import stated
@@ -18,7 +18,6 @@ _ESCAPES = re.compile(
 _COUNTER_WORD = re.compile(r"\s?\b(?:global_)?(?:step|iteration|iter|epoch|batch)s?\b")
 _PERPLEXITY = re.compile(r"ppl|perplexity")
 MOST_VALUES = 300  # of one line that are kept
-HOLLOW = {"", "null", "None"}  # cells that hold no number: `onset` decides whether a NaN stood there
 MOST_TOTAL = 1e12  # beyond this a number counts nothing
 
 

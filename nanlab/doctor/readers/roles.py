@@ -26,7 +26,8 @@ _RULES = (  # the first that matches decides; names are in lower case
                          r"|max)$|(?:^|[_/ ])"
                           r"(?:ap|ar|map|recall|precision|prec|f1|iou|miou|dice|auc|psnr|ssim|bleu)[ _/@.-]\S{1,24}$"
                           r"|matthews|spearman|pearson|rew_?mean|len_?mean|_auc|_acc|^acc_|map50|iou$|avg iou")),
-    ("loss", re.compile(r"loss|损失|損失|ロス|손실|verlust|\bperte\b|потер|pérdida|xent|cross[ _-]?entropy|(?:^|[ _/.\-])(?:nll|ppl|perplexity|cost|objective|elbo|ce"
+    ("loss", re.compile(r"loss|损失|損失|ロス|손실|verlust|\bperte\b|потер|pérdida|"
+                        r"xent|cross[ _-]?entropy|(?:^|[ _/.\-])(?:nll|ppl|perplexity|cost|objective|elbo|ce"
                         r"|mse|rmse|bce|score|energy|"
                         r"kl(?:d|_div)?|bpc|bpb|bits|residual|l1|l2|huber|logloss|deviance|chi2|error|err|logp"
                         r"|likelihood|ll|vlb|wce|gan|d|g)$|"

@@ -8,11 +8,10 @@ from nanlab.doctor.readers.roles import role_of
 _NAME = r"\b((?:[a-z][a-z_./-]{0,30} ){0,2}[a-z][\w./-]{0,30}?)"
 _FINITE = re.compile(_NAME + r"[ _.]?(?:is |are |all |is_)?finite[\"']?[ =:(]{1,3}(?:false|0(?![\d./])|no\b)")
 _HAS_NAN = re.compile(
-    _NAME + r"['\"]?[ :.,(]{1,3}(?:any |has |is )?(?:any_|has_|is)?(nan|inf)s?\b(?:\(\))?(?:\.any\(\))?[\"']?[ =:]{1,3}true\b"
+    _NAME + r"['\"]?[ :.,(]{1,3}(?:any |has |is )?(?:any_|has_|is)?(nan|inf)s?\b(?:\(\))?(?:\.any\(\))?"
+    r"[\"']?[ =:]{1,3}true\b"
 )
-_HOLLOW = re.compile(
-    r"\b((?:[a-z]\w{0,20}[_/ .])?loss)[\"']?(?:[ ]?[=:][ ]?|[ ])[\"']?(?:none|null)\b(?!_)"
-)
+_HOLLOW = re.compile(r"\b((?:[a-z]\w{0,20}[_/ .])?loss)[\"']?(?:[ ]?[=:][ ]?|[ ])[\"']?(?:none|null)\b(?!_)")
 _STEM = re.compile(r"(?:^|[ _])(?:module|layer|output|first|with|of|in|the)(?=$|[ _])")
 
 

@@ -25,7 +25,8 @@ class Table:
         """Takes `text` as a heading if it is one: at least three words, no number, and a known name among them."""
         for by in ("|", ",", "\t", ""):
             cells = split(text, by)
-            if len(cells) >= (2 if by == "," else 3) and all(_WORD.match(c) and number_of(c) is None for c in cells) and _knows(cells):
+            enough = len(cells) >= (2 if by == "," else 3)
+            if enough and all(_WORD.match(c) and number_of(c) is None for c in cells) and _knows(cells):
                 self.columns, self.by, self.line = _named([c.lower() for c in cells]), by, line
                 return True
         return False

@@ -54,7 +54,8 @@ def facts(found: Findings) -> Iterator[Evidence]:
         return
     beside = [e for e in found.run.events if -NEAR <= e.line - found.onset.line <= NEAR and not e.trace]
     for pattern, says, weights in _FACTS:
-        event = next((e for e in beside if "module" not in e.low and pattern.search(e.low[:400]) and _same_step(found, e)), None)
+        stated = (e for e in beside if pattern.search(e.low[:400]) and "module" not in e.low)
+        event = next((e for e in stated if _same_step(found, e)), None)
         if event is not None:
             yield Evidence(says, (event.line,), weights)
 

@@ -8,14 +8,19 @@ from nanlab.doctor.readers.event import Event
 from nanlab.doctor.signatures.evidence import Evidence, Findings
 
 _WORD = re.compile(r"[a-z_][\w.]{1,40}(?:[=:(] ?[\w.()+-]{1,24})?|--[\w-]{2,40}(?:[= ][\w.-]{1,24})?")
-_DIFFERENCES = (  # (what differs, pattern over the words of the bad run alone, over those of the good one alone, weights)
-    ("precision", r"fp16|float16|half|\bamp|autocast", r"fp32|float32|bf16|bfloat16|fp64", {"fp16_overflow_or_no_scaler": 3.0}),
-    ("attention kernel or compiler", r"compile|inductor|flash|sdpa|cudnn|triton|fused|xformers|jit", r"eager|sdp|math|native|cudnn|no_?compile|aot|unfused|xformers|flash", {"hardware_or_kernel_bug": 3.0}),
+_DIFFERENCES = (  # what differs, as the words of the bad run alone or of the good one alone show it; weights
+    ("precision", r"fp16|float16|half|\bamp|autocast", r"fp32|float32|bf16|bfloat16|fp64",
+     {"fp16_overflow_or_no_scaler": 3.0}),
+    ("attention kernel or compiler", r"compile|inductor|flash|sdpa|cudnn|triton|fused|xformers|jit",
+     r"eager|sdp|math|native|cudnn|no_?compile|aot|xformers|flash", {"hardware_or_kernel_bug": 3.0}),
     ("device", r"cuda|gpu|gtx|rtx|mps|tpu|npu", r"\bcpu\b", {"hardware_or_kernel_bug": 2.8}),
     ("clipping", r"clip.{0,12}(?:none|0\b|off)", r"clip", {"exploding_gradients": 2.8}),
-    ("scale of the data", r"\braw|unscaled|unnormali", r"standardi|normali|scaled", {"unscaled_inputs_or_targets": 3.0}),
-    ("checkpoint", r"resum|restor|load|checkpoint|\.pt\b|\.ckpt", r"$^", {"poisoned_state": 2.6, "fp16_overflow_or_no_scaler": -0.5}),
-    ("number of processes", r"num_gpus|world|nproc|\bddp\b|ranks?", r"$^", {"distributed_one_rank": 0.8, "bad_init_or_uninitialised": 1.6, "hardware_or_kernel_bug": 0.8}),
+    ("scale of the data", r"\braw|unscaled|unnormali", r"standardi|normali|scaled",
+     {"unscaled_inputs_or_targets": 3.0}),
+    ("checkpoint", r"resum|restor|load|checkpoint|\.pt\b|\.ckpt", r"$^",
+     {"poisoned_state": 2.6, "fp16_overflow_or_no_scaler": -0.5}),
+    ("number of processes", r"num_gpus|world|nproc|\bddp\b|ranks?", r"$^",
+     {"distributed_one_rank": 0.8, "bad_init_or_uninitialised": 1.6, "hardware_or_kernel_bug": 0.8}),
 )  # fmt: skip
 
 
