@@ -15,6 +15,7 @@ TELLING = 4000  # lines with a sign of a bad value that are handed on past the h
 ASIDE = 1500  # lines with a message of another kind, likewise
 PIECE = 16384  # characters of one line that are read at once
 PIECES = 6  # pieces of one line that are read; of the rest only what holds a telling word
+LONG = 24  # pieces of one very long line that are read at all
 
 _BAD = re.compile(
     rb"(?<![a-z])nan(?!o)|(?<![a-z])inf(?:inity)?(?![a-z])|1\.#|traceback|non-?finite|not finite|infinite"
@@ -71,7 +72,7 @@ class _Skim:
         self.last = b""  # the previous block, for the lines before a telling one
         self.last_number = 1
         self.done = 0  # highest line handed on
-        self.pieces = 0  # pieces of the current line already read
+        self.long = (0, 0)  # a line number, and how many pieces of a frame longer than one were read under it
 
     def take(self, block: bytes) -> Iterator[tuple[int, str]]:
         lines = block.count(b"\n")
@@ -128,8 +129,12 @@ class _Skim:
 
     def _frames(self, number: int, row: bytes) -> Iterator[tuple[int, str]]:
         for frame in row.split(b"\r"):
-            if frame:
-                yield from _pieces(number, frame)
+            for piece in _pieces(number, frame) if frame else ():
+                if len(frame) > PIECE:
+                    self.long = (number, self.long[1] + 1 if self.long[0] == number else 1)
+                    if self.long[1] > LONG:
+                        break
+                yield piece
 
 
 def _numbered(block: bytes, start: int) -> Iterator[tuple[int, bytes]]:
