@@ -26,7 +26,7 @@ PLAIN = {"plain_see": "What you see", "plain_is": "What it is", "plain_do": "Wha
 class Suspect:
     """One row of the table. All fields are plain sentences, except `name` (the slug that reports and logs use),
     `lesson` (the topic of the lesson that teaches it, as in the notebooks' file names; None where none
-    does yet) and `kind`: ``"fault"``, or
+    does yet), `met` (an earlier lesson in which a beginner meets it already) and `kind`: ``"fault"``, or
     ``"harmless"`` for what looks like a fault in a log and is none. `plain_see`, `plain_is` and `plain_do` say it in
     everyday words; `first_move` is what to do first with a dead run."""
 
@@ -44,6 +44,7 @@ class Suspect:
     hides: str
     sources: tuple[str, ...]
     lesson: str | None = None
+    met: str | None = None
 
     def said(self) -> dict[str, str]:
         """What the table says of it: heading -> sentence, without the title; no lesson where none teaches it yet."""
@@ -110,7 +111,8 @@ class SuspectTable(_Shown):
 
 @dataclass(frozen=True, repr=False)
 class PlainTable(_Shown):
-    """The rows of a lesson, and of those before it, in everyday words: what you see, what it is, what to do."""
+    """The rows of a lesson, and of those before it, in everyday words: what you see, what it is, what to do. The
+    lesson's own rows come first, and are marked where others follow."""
 
     new: tuple[Suspect, ...]
     known: tuple[Suspect, ...]
@@ -121,7 +123,7 @@ class PlainTable(_Shown):
 
         blocks = []
         for row in (*self.new, *self.known):
-            mark = "  (new)" if row in self.new and self.known else ""
+            mark = "  (today)" if row in self.new and self.known else ""
             lines = [f"{row.title}{mark}"]
             for field, heading in PLAIN.items():
                 lead = f"  {heading:<12}  "
@@ -156,10 +158,12 @@ def table(*names: str) -> SuspectTable:
 
 
 def in_plain_words(topic: str) -> PlainTable:
-    """The rows of the lesson on `topic` and of the lessons before it, in everyday words, the new ones first. A topic
-    that has no row of its own shows the known ones."""
-    lessons = sorted({row.lesson for row in SUSPECTS.values() if row.lesson and row.lesson < topic}, reverse=True)
-    return PlainTable(for_lesson(topic).rows, tuple(row for lesson in lessons for row in for_lesson(lesson)))
+    """The rows that the lesson on `topic` teaches or lets a beginner meet, then those of the lessons before it, the
+    latest first, in everyday words. A topic that has no row of its own shows the known ones."""
+    new = tuple(row for row in SUSPECTS.values() if topic in (row.lesson, row.met))
+    known = [(row.met or row.lesson or topic, row) for row in SUSPECTS.values() if row not in new]
+    known = sorted((pair for pair in known if pair[0] < topic), key=lambda pair: pair[0], reverse=True)
+    return PlainTable(new, tuple(row for _, row in known))
 
 
 def for_lesson(topic: str) -> SuspectTable:

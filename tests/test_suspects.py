@@ -71,17 +71,19 @@ def test_every_row_says_it_in_plain_words_and_has_a_first_move(row):
     assert not re.search(r"[_()`²]|\b(tensor|dtype|gradient|norm|Jacobian|logit)s?\b", plain.replace("(bf16)", ""))
 
 
-def test_plain_words_grow_lesson_by_lesson_and_mark_what_is_new():
-    second = suspects.in_plain_words("03_padding_row")
-    assert [row.name for row in second.new] == ["log_or_div_of_zero"]
-    assert [row.name for row in second.known] == ["lr_too_high", "unscaled_inputs_or_targets"]
-    html, text = second._repr_html_(), str(second)
-    assert html.count("(new)") == text.count("(new)") == 1
-    assert html.count('scope="col"') == 3 and html.count('scope="row"') == 3
+def test_plain_words_grow_lesson_by_lesson_and_mark_those_of_today():
+    third = suspects.in_plain_words("03_padding_row")
+    assert [row.name for row in third.new] == ["log_or_div_of_zero"]
+    assert [row.name for row in third.known] == ["lr_too_high", "unscaled_inputs_or_targets", "bad_data"]
+    html, text = third._repr_html_(), str(third)
+    assert html.count("; today)") == text.count("(today)") == 1
+    assert html.count('scope="col"') == 3 and html.count('scope="row"') == 4
 
 
-def test_the_first_lesson_marks_nothing_as_new():
-    assert "(new)" not in str(suspects.in_plain_words("02_loss_explosion"))
+def test_a_beginner_meets_two_suspects_in_the_first_lesson_and_none_is_marked():
+    first = suspects.in_plain_words("01_two_markers")
+    assert [row.name for row in first.new] == ["log_or_div_of_zero", "bad_data"] and first.known == ()
+    assert "(today)" not in str(first)
 
 
 def test_a_lesson_finds_the_rows_it_has_earned():

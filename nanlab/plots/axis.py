@@ -17,6 +17,7 @@ class Axis:
     low: float
     high: float
     log: bool = False
+    plain: bool = False  # ticks of a log axis in words: "1 million"
 
     def part(self, value: float) -> float | None:
         """How far along the axis `value` lies, 0 to 1; None for what this axis can't show (0 on a log axis, nan)."""
@@ -41,16 +42,30 @@ class Axis:
         """(part, label) of each tick, at most `at_most` of them: round values, or whole decades. Loads matplotlib."""
         from matplotlib.ticker import MaxNLocator
 
-        locator = MaxNLocator(at_most, steps=(1, 2, 5, 10), integer=self.log, min_n_ticks=1)
+        steps = (1, 3, 6, 10) if self.plain else (1, 2, 5, 10)  # thousands, millions, billions
+        locator = MaxNLocator(at_most, steps=steps, integer=self.log, min_n_ticks=1)
         places = [place for place in locator.tick_values(self.low, self.high) if self.low <= place <= self.high]
         return [((place - self.low) / (self.high - self.low), self._label(place)) for place in places]
 
     def _label(self, place: float) -> str:
         if not self.log:
             return f"{0.0 if abs(place) < 1e-12 * (self.high - self.low) else place:.6g}"
+        if self.plain and place >= -9:
+            return in_words(round(place))
         if self.low >= -3 and self.high <= 4:
             return f"{10.0**place:g}"
         return "10" + f"{place:.0f}".translate(_SUPERSCRIPT)
+
+
+def in_words(exponent: int) -> str:
+    """Ten to the power `exponent`, -9 or more, as a person writes it: ``0.001``, ``1,000``, ``10 million``, ``1 and 12
+    zeros``."""
+    if exponent < 6:
+        return f"{10.0**exponent:,.{max(0, -exponent)}f}"
+    if exponent < 12:
+        name = "million" if exponent < 9 else "billion"
+        return f"{10 ** (exponent % 3)} {name}"
+    return f"1 and {exponent} zeros"
 
 
 def linear(values: Iterable[float], pad: float = 0.06) -> Axis:
@@ -61,8 +76,8 @@ def linear(values: Iterable[float], pad: float = 0.06) -> Axis:
     return Axis(low - room, high + room)
 
 
-def logarithmic(values: Iterable[float]) -> Axis:
-    """An axis of whole decades that shows every finite positive one of `values`."""
+def logarithmic(values: Iterable[float], plain: bool = False) -> Axis:
+    """An axis of whole decades that shows every finite positive one of `values`; `plain` as in `Axis`."""
     shown = [math.log10(v) for v in values if math.isfinite(v) and v > 0] or [0.0]
     low, high = math.floor(min(shown)), math.ceil(max(shown))
-    return Axis(float(low), float(max(high, low + 1)), log=True)
+    return Axis(float(low), float(max(high, low + 1)), True, plain)

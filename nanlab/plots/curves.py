@@ -1,7 +1,7 @@
 """Curves and bars in pixels. What an axis can't show is marked at its edge: nothing is left out without a word."""
 
 import math
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from nanlab.plots import look
 from nanlab.plots.description import Bars, Description, Series
@@ -9,6 +9,7 @@ from nanlab.plots.frame import Frame
 from nanlab.plots.shapes import Path, Picture, Point, Rect
 
 _ASIDE = 9  # pixels between the marks of two runs that fail at the same place
+_HEAD = 10  # pixels, the head of an arrow
 _MANY = 40  # points; more than these are drawn as a bare line
 
 
@@ -41,8 +42,23 @@ def _curve(picture: Picture, frame: Frame, series: Series, place: int, aside: fl
         run = [(frame.x(x), frame.y(y)) for x, y in seen]
         if series.line and len(run) > 1:
             picture.add(Path(tuple(run), colour, 2.0, look.DASHES[place % 6]))
+            picture.add(*_arrows(run, colour) if series.arrows else ())
         spots += [Point(*at, shape, colour) for at in run] if not bare or len(run) == 1 else []
     picture.add(*spots)
+
+
+def _arrows(run: list[tuple[float, float]], colour: str) -> list[Path]:
+    """An open head in the middle of every piece of a line that is long enough to hold one."""
+    heads = []
+    for (x0, y0), (x1, y1) in pairwise(run):
+        length = math.hypot(x1 - x0, y1 - y0)
+        if length < 3 * _HEAD:
+            continue
+        dx, dy = (x1 - x0) / length * _HEAD, (y1 - y0) / length * _HEAD
+        x, y = (x0 + x1 + dx) / 2, (y0 + y1 + dy) / 2
+        corners = ((x - dx - dy / 2, y - dy + dx / 2), (x, y), (x - dx + dy / 2, y - dy - dx / 2))
+        heads.append(Path(tuple((round(px, 1), round(py, 1)) for px, py in corners), colour, 2.5))
+    return heads
 
 
 def _outside(frame: Frame, x: float, y: float, colour: str, aside: float) -> Point:

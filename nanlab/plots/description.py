@@ -8,12 +8,13 @@ from dataclasses import dataclass
 class Series:
     """A curve. `x` counts 0, 1, 2, … where it is left out. A value that is not finite breaks the line and is marked:
     nan and inf in strips of their own above the axes, -inf at the lower edge. With `line=False` only the points are
-    drawn."""
+    drawn, with `arrows` the line says which way it goes."""
 
     name: str
     y: Sequence[float]
     x: Sequence[float] | None = None
     line: bool = True
+    arrows: bool = False
 
     @property
     def points(self) -> list[tuple[float, float]]:
@@ -57,6 +58,15 @@ class Band:
 
 
 @dataclass(frozen=True)
+class Note:
+    """A few words beside the point (`x`, `y`), such as "start"."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
 class Description:
     """Everything that one chart shows.
 
@@ -64,6 +74,7 @@ class Description:
     digits of the data the text may show: 3, fewer for what differs between processors, 0 for none. `x_range` and
     `y_range` fix what is in view; without them all data is, and a limit is where the data comes near it. `ghosts` are
     drawn pale behind the series, to compare with, and count as data in view.
+    `plain` writes the numbers beside a log axis in words: "1 million".
     """
 
     title: str
@@ -74,9 +85,11 @@ class Description:
     limits: Sequence[Limit] = ()
     marks: Sequence[Mark] = ()
     bands: Sequence[Band] = ()
+    notes: Sequence[Note] = ()
     categories: Sequence[str] = ()
     x_log: bool = False
     y_log: bool = False
+    plain: bool = False
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
     ghosts: Sequence[Series] = ()

@@ -5,12 +5,13 @@ import math
 from nanlab.plots import look
 from nanlab.plots.axis import Axis, linear, logarithmic
 from nanlab.plots.curves import draw_bars, draw_series
-from nanlab.plots.description import Band, Description, Limit, Mark
+from nanlab.plots.description import Band, Description, Limit, Mark, Note
 from nanlab.plots.frame import Frame
 from nanlab.plots.shapes import Path, Picture, Point, Rect, Text
 from nanlab.plots.words import alternative
 
 _LEFT, _RIGHT, _BOTTOM = 66, 18, 48
+_LEFT_PLAIN = 112  # where the numbers of the vertical axis are words
 _STRIP = 20  # the height of the strips above the axes in which inf and nan stand, one for each
 
 
@@ -29,6 +30,8 @@ def place(chart: Description) -> Picture:
     for row, mark in enumerate(chart.marks):
         _mark(picture, frame, mark, row)
     draw_series(picture, frame, chart)
+    for note in chart.notes:
+        _note(picture, frame, note)
     if several:
         _legend(picture, chart)
     return picture
@@ -41,7 +44,8 @@ def _frame(chart: Description, top: int) -> Frame:
     top += _STRIP * len(strips)
     right, bottom = chart.width - _RIGHT, chart.height - _BOTTOM
     values += [y for ghost in chart.ghosts for _, y in ghost.points if math.isfinite(y)]
-    return Frame(_LEFT, top, right, bottom, _x_axis(chart), _y_axis(chart, values), strips)
+    left = _LEFT_PLAIN if chart.plain else _LEFT
+    return Frame(left, top, right, bottom, _x_axis(chart), _y_axis(chart, values), strips)
 
 
 def _x_axis(chart: Description) -> Axis:
@@ -58,20 +62,21 @@ def _x_axis(chart: Description) -> Axis:
 
 def _y_axis(chart: Description, values: list[float]) -> Axis:
     if chart.y_range:
-        return _fixed(chart.y_range, chart.y_log)
+        return _fixed(chart.y_range, chart.y_log, chart.plain)
     if chart.y_log:
-        return logarithmic([*values, *(limit.value for limit in chart.limits if _is_near(limit.value, values))])
+        near = (limit.value for limit in chart.limits if _is_near(limit.value, values))
+        return logarithmic([*values, *near], chart.plain)
     if chart.bars:
         return Axis(0.0, linear([0.0, *values]).high)
     axis = linear(values)
     span = axis.high - axis.low
-    near = [limit.value for limit in chart.limits if axis.low - span < limit.value < axis.high + span]
-    return linear([*values, *near])
+    close = [limit.value for limit in chart.limits if axis.low - span < limit.value < axis.high + span]
+    return linear([*values, *close])
 
 
-def _fixed(span: tuple[float, float], log: bool) -> Axis:
+def _fixed(span: tuple[float, float], log: bool, plain: bool = False) -> Axis:
     low, high = (math.log10(value) for value in span) if log else span
-    return Axis(low, high, log)
+    return Axis(low, high, log, plain)
 
 
 def _is_near(limit: float, values: list[float]) -> bool:
@@ -131,6 +136,12 @@ def _mark(picture: Picture, frame: Frame, mark: Mark, row: int) -> None:
     y = frame.bottom - 12 - 18 * row if frame.strips else frame.top + 34 + 18 * row
     text_x, anchor = (x - 8, "end") if left_of_line else (x + 8, "start")
     picture.add(Text(text_x, y, mark.label, look.TICK_SIZE, anchor, look.DANGER_TEXT, bold=True, halo=True))
+
+
+def _note(picture: Picture, frame: Frame, note: Note) -> None:
+    x, y = frame.x(note.x), frame.y(note.y)
+    text_x, anchor = (x - 9, "end") if x < (frame.left + frame.right) // 2 else (x + 9, "start")
+    picture.add(Text(text_x, y + 14, note.text, look.LABEL_SIZE, anchor, halo=True))
 
 
 def _band(picture: Picture, frame: Frame, band: Band) -> None:

@@ -13,6 +13,7 @@ def describe(chart: Description) -> str:
     lines += [f"  {_bars(bars, chart)}" for bars in chart.bars]
     lines += [f"  line: {limit.label}" for limit in chart.limits]
     lines += [f"  mark: {mark.label}" for mark in chart.marks]
+    lines += [f"  note: {note.text}" for note in chart.notes]
     lines += [f"  shaded: {band.label}" for band in chart.bands]
     return "\n".join(lines)
 

@@ -48,3 +48,10 @@ def test_any_values_give_an_axis_with_a_length_and_a_few_ticks(make, values):
 def test_values_outside_are_put_at_the_end_and_are_not_shown():
     axis = Axis(0.0, 10.0)
     assert axis.part(20.0) == 1.0 and not axis.shows(20.0)
+
+
+def test_a_plain_log_axis_says_its_numbers_in_words():
+    axis = logarithmic([1.0, 1e38], plain=True)
+    assert [label for _, label in axis.ticks()][:3] == ["1", "1 million", "1 and 12 zeros"]
+    small = [label for _, label in logarithmic([1e-5, 1e5], plain=True).ticks(12)]
+    assert small[0] == "0.00001" and small[-1] == "100,000"

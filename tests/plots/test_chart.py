@@ -3,10 +3,25 @@
 import math
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
-from nanlab.plots import Band, Bars, Cell, Chart, Grid, Limit, Mark, Series, compare_runs, format_limit
+from nanlab.plots import (
+    Band,
+    Bars,
+    Cell,
+    Chart,
+    Grid,
+    Limit,
+    Mark,
+    Note,
+    Panels,
+    Series,
+    compare_runs,
+    format_limit,
+)
+from nanlab.plots.shapes import Path, Text
 
 BLUE = "#0072b2"  # the first curve
 NAN, INF = math.nan, math.inf
@@ -138,3 +153,23 @@ def test_series_differ_in_more_than_colour():
 
 def test_text_is_escaped():
     ET.fromstring(Chart("a < b & $c$", "x", 'say "y"', (Series("<s>", [1.0]),)).svg())
+
+
+def test_a_note_stands_beside_its_point_and_arrows_point_along_the_line():
+    walk = Series("walk", [4.0, 1.0, 0.0], [-2.0, 1.0, 0.0], arrows=True)
+    plain = Chart("t", "x", "y", (replace(walk, arrows=False),)).picture()
+    shown = Chart("t", "x", "y", (walk,), notes=(Note(-2.0, 4.0, "start"),)).picture()
+    assert any(isinstance(shape, Text) and shape.text == "start" for shape in shown.shapes)
+    heads = [shape for shape in shown.shapes if isinstance(shape, Path) and shape not in plain.shapes]
+    assert [len(head.points) for head in heads] == [3, 3]
+    assert heads[0].points[1][0] > heads[0].points[0][0] and heads[1].points[1][0] < heads[1].points[0][0]
+
+
+def test_panels_set_small_charts_in_rows_and_say_them_all():
+    charts = [Chart(f"chart {n}", "x", "y", (Series("s", [1.0, 2.0]),), width=200, height=150) for n in range(3)]
+    panels = Panels("three", charts)
+    picture = panels.picture()
+    titles = {s.text: (s.x, s.y) for s in picture.shapes if isinstance(s, Text) and s.text.startswith("chart")}
+    assert titles["chart 1"][0] - titles["chart 0"][0] == 200 and titles["chart 2"][1] - titles["chart 0"][1] == 150
+    assert (picture.width, picture.height) == (400, 334)
+    assert all(f"chart {n}" in panels.words() for n in range(3))
