@@ -2,5 +2,6 @@
 
 from nanlab.lessons.loss_explosion.failure import FIXES, SUSPECTS, model, run, train
 from nanlab.lessons.loss_explosion.lab import ExplosionLab
+from nanlab.lessons.loss_explosion.valley_lab import ValleyLab
 
-__all__ = ["FIXES", "SUSPECTS", "ExplosionLab", "model", "run", "train"]
+__all__ = ["FIXES", "SUSPECTS", "ExplosionLab", "ValleyLab", "model", "run", "train"]
