@@ -9,12 +9,6 @@ COUNTS = ((6, 2, 0), (1, 3, 4), (0, 0, 0), (5, 0, 5))
 SENTENCES = ("the cat sat on the mat", "it rains", "", "nobody is at home")
 
 
-def counts() -> Grid:
-    """What is in each basket; the third is empty."""
-    rows = [_head(), *([Cell(f"{n} ", "quiet" if n == 0 else "plain") for n in row] for row in COUNTS)]
-    return Grid("Four baskets of fruit", rows, _labels(), "How many of each kind. The third basket is empty.")
-
-
 def shares(at_least: float = 0.0, leave_out_empty: bool = False) -> Grid:
     """The share of each kind in each basket and the average share, as torch computes them.
 
@@ -44,10 +38,6 @@ def sentences() -> Grid:
 
 def _head() -> list[Cell]:
     return [Cell(kind, "head") for kind in KINDS]
-
-
-def _labels() -> list[str]:
-    return ["", *(f"basket {n}" for n in range(1, len(COUNTS) + 1))]
 
 
 def _percent(row: torch.Tensor) -> list[Cell]:
