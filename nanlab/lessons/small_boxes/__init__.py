@@ -2,5 +2,6 @@
 
 from nanlab.lessons.small_boxes.failure import FIXES, SUSPECTS, UNDERFLOW, run, with_fix
 from nanlab.lessons.small_boxes.lab import HalfLab
+from nanlab.lessons.small_boxes.ruler import RulerLab
 
-__all__ = ["FIXES", "SUSPECTS", "UNDERFLOW", "HalfLab", "run", "with_fix"]
+__all__ = ["FIXES", "SUSPECTS", "UNDERFLOW", "HalfLab", "RulerLab", "run", "with_fix"]
