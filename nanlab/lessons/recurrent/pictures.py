@@ -1,8 +1,10 @@
 """Pictures of a whisper that goes round a circle, for the beginner's lesson 06 and its lab."""
 
+import torch
+
 from nanlab.course.history import first_nonfinite
 from nanlab.lessons.recurrent.whisper import pass_on
-from nanlab.plots import Chart, Limit, Mark, Series, format_limit
+from nanlab.plots import Chart, Limit, Mark, Series
 
 
 def circle(*times: float, people: int = 100) -> Chart:
@@ -17,8 +19,9 @@ def circle(*times: float, people: int = 100) -> Chart:
         "person",
         "loudness",
         tuple(Series(name, heard, range(1, people + 1)) for name, heard in zip(names, rounds, strict=True)),
-        limits=(*first, format_limit("float32")),
+        limits=(*first, Limit(torch.finfo(torch.float32).max, "end of the box")),
         marks=() if bad is None else (Mark(bad + 1, f"does not fit from person {bad + 1} on"),),
         y_log=True,
+        plain=True,
         y_range=(1e-5, 1e5) if near else None,  # the same view for small changes, so that they can be compared
     )
