@@ -10,7 +10,7 @@ def six_losses() -> Panels:
         Chart(
             f"Run {letter.upper()}",
             "step",
-            "loss",
+            "",  # the title says it
             (Series("loss", case.run().loss),),
             y_log=True,
             plain=True,
