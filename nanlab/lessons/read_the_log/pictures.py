@@ -7,7 +7,7 @@ from nanlab.plots import Cell, Chart, Grid, Mark, Series
 SHORT = {"clamp_the_norm": "no division by 0", "check_the_file": "check the rows", "count_first": "count first"}
 
 
-def log_curve(log: object, title: str = "The loss, as the log tells it", digits: int = 3) -> Chart:
+def log_curve(log: object, title: str = "The loss, as the log tells it", digits: int = 3, plain: bool = False) -> Chart:
     """The training loss that `log` prints (text, path, bytes or file) over its steps, on a log axis, with the first bad
     step marked. A log without step numbers is drawn line by line. ValueError if it prints no loss."""
     run = read(log)
@@ -21,7 +21,8 @@ def log_curve(log: object, title: str = "The loss, as the log tells it", digits:
     if counted and answer.first_bad_step is not None:
         marks.append(Mark(answer.first_bad_step, f"{answer.first_bad_kind} at step {answer.first_bad_step}"))
     series = Series("loss", [point.value.number for point in points], steps if counted else None)
-    return Chart(title, "step" if counted else "record", "loss", (series,), marks=marks, y_log=True, digits=digits)
+    x_label = "step" if counted else "record"
+    return Chart(title, x_label, "loss", (series,), marks=marks, y_log=True, plain=plain, digits=digits)
 
 
 def cures() -> Grid:
