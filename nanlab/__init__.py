@@ -20,8 +20,9 @@ _HOME = {  # public name -> the module that defines it
     "progress": "nanlab.course.progress",
     "lessons": "nanlab.lessons",
     "plots": "nanlab.plots",
+    "integrations": "nanlab.detect.integrations",
 }
-_MODULES = {"suspects", "formats", "lessons", "plots"}
+_MODULES = {"integrations", "suspects", "formats", "lessons", "plots"}
 
 __all__ = sorted([*_HOME, "load_ipython_extension"])
 

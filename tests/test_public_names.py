@@ -7,7 +7,8 @@ import pytest
 import nanlab
 
 NAMES = {
-    "NonFiniteError", "Report", "Scene", "audit", "diagnose", "formats", "guard", "hunt", "lessons",
+    "NonFiniteError", "Report", "Scene", "audit", "diagnose", "formats", "guard", "hunt",
+        "integrations", "lessons",
     "load_ipython_extension", "plots", "predict", "progress", "suspects", "watch",
 }  # fmt: skip
 

@@ -7,12 +7,17 @@ newest is outermost. ``Tensor.backward`` goes through ``torch.autograd.backward`
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from multiprocessing.process import BaseProcess
+from types import FrameType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._functorch import eager_transforms
 from torch.amp import GradScaler
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
@@ -36,6 +41,9 @@ class Listener:
 
     def on_grad(self, outputs: Sequence[Tensor], create_graph: bool) -> None:
         """``torch.autograd.grad`` is about to run from `outputs`."""
+
+    def after_grad(self, outputs: Sequence[Tensor], gradients: Sequence[Tensor], create_graph: bool) -> None:
+        """``torch.autograd.grad`` returned `gradients`, without those that are None."""
 
     def on_scale(self, scaler: GradScaler, outputs: object) -> None:
         """`outputs` are about to be multiplied by the loss scale."""
@@ -131,11 +139,23 @@ def _backward(plain: Callable, users: list) -> Callable:
 
 
 def _grad(plain: Callable, users: list) -> Callable:
+    inside = False  # a mode calls the function that it was asked about by its name, and so comes here a second time
+
     def grad(outputs, *args, **kwargs):
+        nonlocal inside
+        if not users or inside:
+            return plain(outputs, *args, **kwargs)
+        made = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+        create_graph = bool(kwargs.get("create_graph", False))
+        users[-1].on_grad(made, create_graph)
+        inside = True
+        try:
+            grads = plain(outputs, *args, **kwargs)
+        finally:
+            inside = False
         if users:
-            made = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-            users[-1].on_grad(made, bool(kwargs.get("create_graph", False)))
-        return plain(outputs, *args, **kwargs)
+            users[-1].after_grad(made, [g for g in grads if g is not None], create_graph)
+        return grads
 
     return grad
 
@@ -238,17 +258,75 @@ def on_step(before: Callable, after: Callable, optimizers: Iterable[Optimizer] |
     `optimizers`, or of all there are."""
     stack = ExitStack()
     if optimizers is None:
-        stack.callback(register_optimizer_step_pre_hook(before).remove)
-        stack.callback(register_optimizer_step_post_hook(after).remove)
+        stack.callback(_EVERY_STEP.enter(before, after))
     for one in optimizers or ():
         stack.callback(one.register_step_pre_hook(before).remove)
         stack.callback(one.register_step_post_hook(after).remove)
     return stack.close
 
 
+class _EveryStep:
+    """One pair of hooks for all that hear every optimizer. They may come and go while a hook runs: what is about to
+    step is heard in the order in which they came, what has stepped the other way round."""
+
+    def __init__(self) -> None:
+        self.users: list[tuple[Callable, Callable]] = []
+        self._hooks = ExitStack()
+
+    def enter(self, before: Callable, after: Callable) -> Undo:
+        if not self.users:
+            self._hooks.callback(register_optimizer_step_pre_hook(self._before).remove)
+            self._hooks.callback(register_optimizer_step_post_hook(self._after).remove)
+        self.users.append((before, after))
+        return partial(self._leave, self.users[-1])
+
+    def _leave(self, user: tuple[Callable, Callable]) -> None:
+        if user in self.users:
+            self.users.remove(user)
+            if not self.users:
+                self._hooks.close()
+
+    def _before(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+        if _inside_step(optimizer, sys._getframe(1)):
+            return None
+        changed = None
+        for before, _ in list(self.users):
+            given = before(optimizer, *(changed or (args, kwargs)))
+            changed = changed if given is None else given
+        return changed
+
+    def _after(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
+        if _inside_step(optimizer, sys._getframe(1)):
+            return
+        for user in reversed(list(self.users)):
+            if user in self.users:
+                user[1](optimizer, args, kwargs)
+
+
+_EVERY_STEP = _EveryStep()
+NESTED = 8  # frames between a step and the step of a base class that it calls
+
+
+def _inside_step(optimizer: Optimizer, hooked: FrameType) -> bool:
+    """Whether the step whose hook runs in the frame `hooked` was called by another step of `optimizer`."""
+    frame = hooked.f_back
+    for _ in range(NESTED):
+        if frame is None:
+            return False
+        if frame.f_code is hooked.f_code and frame.f_locals.get("args", (None,))[0] is optimizer:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def on_zero_grad(call: Callable[[], None]) -> Undo:
     """Calls `call` before any optimizer clears its gradients."""
     return _ZERO_GRAD.enter(call)
+
+
+def on_transform(call: Callable[[], None]) -> Undo:
+    """Calls `call` when the outermost of nested gradients of ``torch.func`` has been computed."""
+    return _TRANSFORM.enter(call)
 
 
 def on_optimizer(call: Callable[[], None]) -> Undo:
@@ -258,7 +336,38 @@ def on_optimizer(call: Callable[[], None]) -> Undo:
 
 def on_batch(change: Callable[[object], object]) -> Undo:
     """Hands every batch that a DataLoader yields to `change`, and the program what that returns."""
-    return _NEXT.enter(change)
+    return _NEXT.enter(lambda iterator, fetch: change(fetch()))
+
+
+def on_loader(call: Callable[[Any, object], None]) -> Undo:
+    """Calls ``call(iterator, batch)`` with every batch that a DataLoader's iterator yields."""
+
+    def told(iterator, fetch):
+        batch = fetch()
+        call(iterator, batch)
+        return batch
+
+    return _NEXT.enter(told)
+
+
+def around_batch(fetching: Callable[[Callable[[], object]], object]) -> Undo:
+    """Runs ``fetching(fetch)`` wherever a DataLoader fetches a batch; ``fetch()`` does it."""
+    return _NEXT.enter(lambda iterator, fetch: fetching(fetch))
+
+
+def on_samples(call: Callable[[Any, object], None]) -> Undo:
+    """Calls ``call(iterator, samples)`` wherever a DataLoader's iterator has drawn which samples it fetches next."""
+    return _SAMPLES.enter(call)
+
+
+def on_process(call: Callable[[BaseProcess], None]) -> Undo:
+    """Calls `call` with every process of ``multiprocessing`` that is about to start."""
+    return _START.enter(call)
+
+
+def on_arrays(call: Callable[[Tensor], None]) -> Undo:
+    """Calls `call` with every tensor that ``torch.from_numpy`` makes."""
+    return _FROM_NUMPY.enter(call)
 
 
 @contextmanager
@@ -285,13 +394,64 @@ def _told(plain: Callable, users: list) -> Callable:
 
 def _handed(plain: Callable, users: list) -> Callable:
     def hand_over(iterator):
-        batch = plain(iterator)
-        for change in users:
-            batch = change(batch)
-        return batch
+        fetch = partial(plain, iterator)
+        for user in users:
+            fetch = partial(user, iterator, fetch)
+        return fetch()
 
     return hand_over
 
 
+def _drawn(plain: Callable, users: list) -> Callable:
+    def draw(iterator):
+        samples = plain(iterator)
+        for call in users:
+            call(iterator, samples)
+        return samples
+
+    return draw
+
+
+def _transformed(plain: Callable, users: list) -> Callable:
+    depth = 0
+
+    def grad_and_value(*args, **kwargs):
+        nonlocal depth
+        depth += 1
+        try:
+            result = plain(*args, **kwargs)
+        finally:
+            depth -= 1
+        if depth == 0:
+            for call in list(users):
+                call()
+        return result
+
+    return grad_and_value
+
+
+def _starting(plain: Callable, users: list) -> Callable:
+    def start(process):
+        for call in users:
+            call(process)
+        return plain(process)
+
+    return start
+
+
+def _made(plain: Callable, users: list) -> Callable:
+    def make(array):
+        made = plain(array)
+        for call in users:
+            call(made)
+        return made
+
+    return make
+
+
 _ZERO_GRAD, _INIT = Seam(Optimizer, "zero_grad", _told), Seam(Optimizer, "__init__", _told)
 _NEXT = Seam(dataloader._BaseDataLoaderIter, "__next__", _handed)
+_SAMPLES = Seam(dataloader._BaseDataLoaderIter, "_next_index", _drawn)
+_TRANSFORM = Seam(eager_transforms, "grad_and_value_impl", _transformed)
+_START = Seam(BaseProcess, "start", _starting)
+_FROM_NUMPY = Seam(torch, "from_numpy", _made)

@@ -148,7 +148,7 @@ def test_a_bare_except_cannot_hide_what_was_found(hunt):
     assert ran.at(3, "loss", "x/0")
 
 
-def test_a_nan_made_while_the_data_was_built_is_an_input_and_its_maker_is_named(hunt):
+def test_a_nan_made_while_the_data_was_built_is_an_input_at_the_line_that_made_it(hunt):
     ran = hunt("""
         import torch
         from torch import nn
@@ -156,14 +156,14 @@ def test_a_nan_made_while_the_data_was_built_is_an_input_and_its_maker_is_named(
         model = nn.Sequential(nn.Linear(3, 1))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         raw = torch.zeros(4, 3)
-        data = [torch.ones(4, 3), raw / raw.std()]
+        data = [torch.ones(4, 3), raw / raw.std()]  # BAD
         for x in data:
             optimizer.zero_grad()
-            model(x).mean().backward()  # BAD
+            model(x).mean().backward()
             optimizer.step()
     """)
-    assert ran.at(1, "input", "nan_in")
-    assert any("by div at script.py:8 (0/0)" in note for note in ran.report["notes"])
+    assert ran.at(1, "input", "0/0")
+    assert any("made before the step" in note for note in ran.report["notes"])
 
 
 def test_weights_that_were_never_initialised_are_found_before_the_first_step(hunt):
@@ -175,10 +175,10 @@ def test_weights_that_were_never_initialised_are_found_before_the_first_step(hun
                 super().__init__()
                 memory = torch.empty(6, 4)
                 memory[:5] = 0.1
-                memory[5] = float("nan")
+                memory[5] = float("nan")  # BAD
                 self.table = nn.Parameter(memory)
             def forward(self, i):
-                return self.table[i]  # BAD
+                return self.table[i]
         bank = Bank()
         optimizer = torch.optim.SGD(bank.parameters(), lr=0.1)
         for i in range(5):

@@ -16,6 +16,7 @@ from nanlab.detect.state.training import TrainingState
 from nanlab.detect.state.values import count
 from nanlab.detect.trace.tracer import Tracer
 
+UNWRITTEN = "uninitialised memory"  # a form that says more than that the tensor was bad
 MADE_BY = {"weights": "bad_init_or_uninitialised", "optimizer_state": "poisoned_state"}  # the suspects
 
 
@@ -49,7 +50,8 @@ class BadAtStart:
         report.where = report.sink = self.where
         counts, report.module = describe(report, name, t)
         what = "parameter" if self.where == "weights" else "optimizer state"
-        report.op, report.form = f"{'nan' if counts.nan else 'inf'} in {what}", "nan_in" if counts.nan else "inf_in"
+        if report.form != UNWRITTEN:
+            report.op, report.form = f"{'nan' if counts.nan else 'inf'} in {what}", "nan_in" if counts.nan else "inf_in"
         report.suspect = MADE_BY[self.where]
         report.lesson = suspects.get(report.suspect).lesson
         report.notes = [f"{name} was not finite before the first step: {counts}, first at {list(counts.element)}."]

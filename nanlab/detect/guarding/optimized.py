@@ -38,5 +38,5 @@ class Optimized:
             p.grad = grad
         self._hidden.clear()
         closure, self.closure = self.closure, None
-        if closure is not None:
+        if closure is not None and closure.before is not None:
             closure.before.restore()

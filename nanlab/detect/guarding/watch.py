@@ -1,14 +1,16 @@
 """The guard for code that has no loader to wrap: a trainer's ``fit``, a step called from elsewhere.
 
-    with watch(model, optimizer):
-        trainer.fit()
+with watch(model, optimizer):
+    trainer.fit()
 """
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from torch import Tensor, nn
@@ -34,7 +36,12 @@ CALLS = 8  # forward calls since the last step that are remembered
 BEYOND = (
     "The model's own forward pass is finite on this input: the value is made after it, in the loss or in backward. "
 )
-ELSEWHERE = "guard(loader, model, optimizer) or hunt(step_fn) run the whole step again and see that line."
+ELSEWHERE = "What runs the whole step again sees that line: "
+OWN_LOOP = "guard(loader, model, optimizer), hunt(step_fn), or nanlab hunt SCRIPT."
+FRAMEWORKS = {  # module -> what its users can do
+    "transformers.trainer": "Trainer(callbacks=[nanlab.integrations.TransformersGuard()]), or nanlab hunt SCRIPT.",
+    "lightning.pytorch.trainer": "Trainer(callbacks=[nanlab.integrations.LightningGuard()]), or nanlab hunt SCRIPT.",
+}
 
 
 @dataclass(frozen=True)
@@ -143,8 +150,24 @@ class watch:
             if bad:
                 return explain(tracer, failure.where, bad, step=failure.step)
         return Report(
-            "non-finite", step=failure.step, where=failure.where, sink=failure.where, notes=[BEYOND + ELSEWHERE]
+            "non-finite",
+            step=failure.step,
+            where=failure.where,
+            sink=failure.where,
+            notes=[BEYOND + ELSEWHERE + _advice()],
         )
+
+
+def _advice() -> str:
+    """What would see the line, for the loop that calls."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        for module, advice in FRAMEWORKS.items():
+            if name.startswith(module):
+                return advice
+        frame = frame.f_back
+    return OWN_LOOP
 
 
 def _plain(output: object) -> object:

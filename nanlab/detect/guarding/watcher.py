@@ -130,6 +130,11 @@ class StepWatcher(patching.Listener):
             known = self._known[id(optimizer)] = Optimized(optimizer)
         return known
 
+    @property
+    def in_closure(self) -> bool:
+        """Whether an optimizer is evaluating its closure, at weights that move meanwhile."""
+        return any(known.closure is not None for known in self._known.values())
+
     def every_param(self) -> list[Tensor]:
         """The parameters of all optimizers and of the model, each once."""
         held: list[Tensor] = [p for one in self.optimizers for p in self.known(one).params]
@@ -141,9 +146,7 @@ class StepWatcher(patching.Listener):
         now, loss = self.now, losses[0]
         if now.scaled:  # it was looked at before it was scaled
             now.scaled = False
-        elif (
-            len(losses) == 1 and loss.is_cpu and loss.numel() == 1 and self.mode is WATCHING and now.failure is None
-        ):
+        elif len(losses) == 1 and loss.is_cpu and loss.numel() == 1 and self.mode is WATCHING and now.failure is None:
             now.saw_loss = True  # the usual case, without the calls of the general one
             now.looks += 1
             now.loss = value = loss.item()
@@ -316,7 +319,11 @@ class StepWatcher(patching.Listener):
         for where, held in (("weights", known.params), ("optimizer_state", state_tensors(known.optimizer))):
             tensors = [t.detach() for t in held]
             if not isfinite(norm(tensors)) and (bad := non_finite(tensors)):
-                self.fail(Failure(where, bad, step, known.optimizer, spoilt=known.closure is None))
+                self.fail(
+                    Failure(
+                        where, bad, step, known.optimizer, spoilt=known.closure is None or known.closure.before is None
+                    )
+                )
                 break
 
     def count(self, optimizer: Optimizer) -> None:

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
 from nanlab.detect.state import screen, training
-from nanlab.detect.state.training import Optimizers, TrainingState
+from nanlab.detect.state.training import Optimizers, TrainingState, leaves_of
 from nanlab.detect.state.values import is_finite
 from nanlab.detect.trace.quiet import aside, harmless
 from nanlab.detect.trace.tracer import Tracer
@@ -83,6 +83,7 @@ def follow(step_fn: Callable[[], object], tracer: Tracer, known: list | None = N
     with aside():
         if not tracer.program.step:
             _check("gradient", gradients(tracer))
+        _check("gradient", training.gradients(leaves_of(tracer.losses)))
         _after_step(tracer, any(watched))
         _check("buffer", [t for kind, name, t in tracer.sources.everything() if kind == "buffer" and name in healthy])
 

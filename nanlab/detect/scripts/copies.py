@@ -30,6 +30,10 @@ class Copies:
         """Whether a copy may be taken that only serves to confirm, after `spent` seconds of hunting."""
         return possible() is None and self.snapshots.seconds <= MOST_TO_CONFIRM * (spent + ONE_COPY)
 
+    def forget(self) -> None:
+        """In a process that the script forked: lets go of what belongs to its parent."""
+        self.snapshots.forget()
+
     # in the script
 
     def take(self, step: int) -> bool:

@@ -19,13 +19,17 @@ class Stopped(BaseException):
     lets it pass."""
 
 
-def run(path: Path, args: Sequence[str], on_exit: Callable[[int], None] = lambda status: None) -> int:
-    """Runs the script at `path` as ``__main__`` with ``sys.argv`` and ``sys.path[0]`` set as Python sets them, and
-    restores both. Returns the status that Python would have exited with; what the script raises passes through. Where
-    it calls ``sys.exit``, `on_exit` is called with the status while the script's variables are still alive."""
-    with _as_main(path, args):
+def run(target: Path | str, args: Sequence[str], on_exit: Callable[[int], None] = lambda status: None) -> int:
+    """Runs the script at the path `target`, or the module of that dotted name, as ``__main__`` with ``sys.argv`` and
+    ``sys.path[0]`` set as Python sets them, and restores both. Returns the status that Python would have exited with;
+    what the script raises passes through. Where it calls ``sys.exit``, `on_exit` is called with the status while the
+    script's variables are still alive."""
+    with _as_main(target, args):
         try:
-            runpy.run_path(str(path), run_name="__main__")
+            if isinstance(target, Path):
+                runpy.run_path(str(target), run_name="__main__")
+            else:
+                runpy.run_module(target, run_name="__main__", alter_sys=True)
         except SystemExit as end:
             status = _status(end.code)
             on_exit(status)
@@ -34,9 +38,10 @@ def run(path: Path, args: Sequence[str], on_exit: Callable[[int], None] = lambda
 
 
 @contextmanager
-def _as_main(path: Path, args: Sequence[str]) -> Iterator[None]:
+def _as_main(target: Path | str, args: Sequence[str]) -> Iterator[None]:
     argv, search = sys.argv, sys.path[:]
-    sys.argv, sys.path[:] = [str(path), *args], [str(path.resolve().parent), *search[1:]]
+    folder = target.resolve().parent if isinstance(target, Path) else Path.cwd()
+    sys.argv, sys.path[:] = [str(target), *args], [str(folder), *search[1:]]
     try:
         yield
     finally:

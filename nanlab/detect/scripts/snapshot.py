@@ -24,6 +24,8 @@ from typing import Any
 
 import torch
 
+from nanlab.detect.scripts.children import own_fork
+
 EVERY = 10  # steps between snapshots, and so the most steps that a replay runs again
 MOST_OF_TIME = 0.05  # share of the plain run's time that snapshots may take; they become rarer above it
 LONGEST = 600.0  # seconds that a replay may take before it is given up
@@ -100,7 +102,7 @@ class Snapshots:
         wake_read, wake_write = os.pipe()
         answer_read, answer_write = os.pipe()
         gc.freeze()  # keeps the collector of the copy from touching every page
-        pid = os.fork()
+        pid = own_fork()
         if pid == 0:
             held = [self.child.wake, self.child.answer] if self.child is not None else []
             for fd in (wake_write, answer_read, *held):  # an older copy ends when the last holder of its pipe lets go
@@ -124,17 +126,23 @@ class Snapshots:
             _write(self.child.wake, [last_step, task])
             return _read(self.child.answer, LONGEST)
         except (OSError, EOFError, TimeoutError):
-            os.kill(self.child.pid, signal.SIGKILL)
             self.drop()
             return None
 
     def drop(self) -> None:
-        """Ends the copy that is kept, if any."""
+        """Ends the copy that is kept, if any: at once, and not when the last process that holds its pipe has ended."""
+        child = self.child
+        self.forget()
+        if child is not None:
+            os.kill(child.pid, signal.SIGKILL)
+            os.waitpid(child.pid, 0)
+
+    def forget(self) -> None:
+        """Lets go of the copy that is kept without ending it."""
         child, self.child = self.child, None
         if child is not None:
             os.close(child.wake)
             os.close(child.answer)
-            os.waitpid(child.pid, 0)
 
 
 def _sleep(wake: int, answer: int) -> Woken:
@@ -143,7 +151,7 @@ def _sleep(wake: int, answer: int) -> Woken:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         while True:
             last_step, task = _read(wake, None)
-            pid = os.fork()
+            pid = own_fork()
             if pid == 0:
                 os.close(wake)
                 _silence(keep=answer)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 OURS = str(Path(__file__).parents[1])
+TRACE = str(Path(__file__).parent)
 TORCH = str(Path(torch.__file__).parent)
 SKIP = (TORCH, OURS, contextlib.__file__, "<frozen")  # frames that are nobody's program
 CHECKPOINT = str(Path(TORCH) / "utils" / "checkpoint.py")
@@ -72,6 +73,13 @@ def user_frame(frame: FrameType | None) -> tuple[FrameType | None, bool]:
         optim = optim or kind == 2
         frame = frame.f_back
     return None, optim
+
+
+def by_program(frame: FrameType | None) -> bool:
+    """Whether it is the program that runs what `frame` belongs to, and not nanlab's own look at a tensor."""
+    while frame is not None and frame.f_code.co_filename.startswith((TORCH, TRACE)):
+        frame = frame.f_back
+    return frame is None or not frame.f_code.co_filename.startswith(OURS)
 
 
 def trail_of(frame: FrameType | None) -> list[tuple[str, int]]:

@@ -19,10 +19,11 @@ from nanlab.detect.forms import Known, known
 from nanlab.detect.state.values import WIDE, is_finite, is_numeric
 from nanlab.detect.trace import underflow
 from nanlab.detect.trace.labels import user_frame
-from nanlab.detect.trace.record import record, scalar_read
+from nanlab.detect.trace.record import looked_at, record, scalar_read
 from nanlab.detect.trace.trace import Trace
 
 SCALAR = torch.ops.aten._local_scalar_dense.default  # what .item() and float() run
+TESTS = {"isnan", "isfinite", "isinf"}  # what a program asks of its loss
 SMALL = 65_536  # elements; an in-place operand up to this size is copied first, so that its old values can be shown
 _plans: dict[object, Plan] = {}
 
@@ -39,6 +40,8 @@ class Functions(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if self.trace.muted or name in ("__get__", "__set__") or (program.optimizing and not torch.is_grad_enabled()):
             return func(*args, **kwargs)  # attributes, and torch.optim's own arithmetic, need no label
+        if name in TESTS and args and isinstance(args[0], Tensor):
+            looked_at(self.trace, args[0])
         return program.run(name, user_frame(sys._getframe(1))[0], func, args, kwargs)
 
 

@@ -7,6 +7,7 @@ overwritten. Storages are held by weak reference: nothing stays alive for this, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,6 +102,12 @@ class Tags:
         """Drops what belongs to memory that was freed; a long run would fill up with it."""
         self._held = {k: v for k, v in self._held.items() if isinstance(v[0], Tensor) or not v[0].expired()}
         self._limit = max(MOST, 2 * len(self._held))
+
+    def alive(self) -> Iterator[Event]:
+        """The events whose values are still held in memory."""
+        for held, entries in list(self._held.values()):
+            if isinstance(held, Tensor) or not held.expired():
+                yield from (event for event, *_ in entries)
 
     def of(self, t: Tensor) -> list[Event]:
         """The events whose values `t` may hold, the latest first."""

@@ -8,12 +8,22 @@ import sys
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_map
 
 from nanlab.detect import forms
 from nanlab.detect.state.values import Counts, bad_mask, count, is_numeric
 from nanlab.detect.trace import underflow
-from nanlab.detect.trace.labels import in_hook, module_at, place_of, recomputing, spot_of, trail_of, user_frame
+from nanlab.detect.trace.labels import (
+    by_program,
+    in_hook,
+    module_at,
+    place_of,
+    recomputing,
+    spot_of,
+    trail_of,
+    user_frame,
+)
 from nanlab.detect.trace.provenance import Event, Parent
 from nanlab.detect.trace.trace import Trace
 from nanlab.detect.trace.underflow import graph_of
@@ -52,9 +62,19 @@ def record(trace: Trace, func, args, kwargs, outputs: list[Tensor], before: dict
 
 def scalar_read(trace: Trace, t: Tensor) -> None:
     """Notes that the program took a non-finite Python number out of `t`, so that its later use can be traced back."""
-    parent = _parent(trace, "self", t, {})
+    parent = _parent(trace, "self", t, {}) if by_program(sys._getframe(2)) else None
     if parent is not None:
         trace.last_scalar = parent.event
+
+
+def looked_at(trace: Trace, t: Tensor) -> None:
+    """Notes that the program asked whether `t` is finite, where it is not."""
+    if not by_program(sys._getframe(2)):
+        return
+    with _disable_current_modes():
+        parent = _parent(trace, "self", t, {}) if is_numeric(t) else None
+    if parent is not None:
+        trace.looked = parent.event
 
 
 def _event(trace: Trace, func, out: Tensor, counts: Counts, parents: list[Parent]) -> Event:

@@ -31,6 +31,7 @@ class Trace:
         self.vanished: set[int] = set()  # calls whose result holds a zero that should be a small number
         self.unscaled = False  # whether a loss scaler took its scale out of gradients that were bad
         self.last_scalar: Event | None = None  # what the program last read a bad Python number from
+        self.looked: Event | None = None  # what the program last asked torch whether it is finite, and is not
         self.losses: deque[Tensor] = deque(maxlen=LOSSES)
         self.muted, self.quiet = False, Quiet()
         self.on_backward: Callable[[list[Tensor]], None] | None = None
