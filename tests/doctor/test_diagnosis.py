@@ -127,3 +127,21 @@ def test_the_hunt_is_asked_for_by_the_script_that_the_log_names():
     error = "RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.\n"
     assert any("nanlab hunt fit_net.py" in text for text in diagnose(trace + error).ask_for)
     assert any("nanlab hunt train.py" in text for text in diagnose(error).ask_for)
+
+
+def test_a_validation_loss_that_is_nan_is_no_statistic():
+    """Its running statistics, its data or an empty batch is at fault; no cause is named for sure."""
+    epochs = [f"epoch {n} train_loss {1 / n:.3f} val_loss nan nan 640/640 logits" for n in range(1, 6)]
+    answer = diagnose("\n".join(epochs))
+    assert answer.verdict == "fault"
+    assert answer.suspects[0].band != "named"
+
+
+def test_the_best_loss_so_far_may_begin_at_infinity():
+    log = "epoch 1 train_loss 0.91 val_loss 0.88\nValidation loss decreased (inf --> 0.88).\nepoch 2 train_loss 0.7\n"
+    assert diagnose(log).verdict in {"no-nan", "harmless"}
+
+
+def test_julia_names_the_width_of_its_nan():
+    answer = diagnose("batch 10 loss = 0.0041f0\nbatch 20 loss = NaN32\nbatch 30 loss = NaN32\n")
+    assert (answer.verdict, answer.first_bad_step, answer.first_bad_kind) == ("fault", 20, "nan")

@@ -51,9 +51,10 @@ def test_a_finite_loss_with_a_bad_gradient_is_seen_and_the_other_way_round():
     assert says(second)["the loss is not finite and the gradient is"] == (2,)
 
 
-def test_a_bad_validation_loss_is_harmless_without_fp16_and_a_fault_with_it():
+def test_a_validation_loss_that_is_nan_points_to_fp16_only_where_fp16_is_used():
     rows = "epoch 1 loss 0.9 val_loss nan\nepoch 2 loss 0.8 val_loss nan\n"
-    assert diagnose(rows).verdict == "harmless"
+    answer = diagnose(rows)
+    assert answer.verdict == "fault" and answer.suspects[0].name != "fp16_overflow_or_no_scaler"
     answer = diagnose("precision: fp16\n" + rows)
     assert (answer.verdict, answer.suspects[0].name) == ("fault", "fp16_overflow_or_no_scaler")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 NONFINITE = (
-    r"[-+]?(?:nanx*(?:\.0)?(?:\([a-z0-9]{0,12}\))?|1\.\#(?:ind|inf|qnan|snan|nan|j)\d*"
-    r"|inf(?:inity)?(?:\.0)?)(?![a-z0-9_])"
+    r"[-+]?(?:nan(?:x*|16|32|64|f0?)(?:\.0)?(?:\([a-z0-9]{0,12}\))?|1\.\#(?:ind|inf|qnan|snan|nan|j)\d*"
+    r"|inf(?:inity|16|32|64|f0?)?(?:\.0)?)(?![a-z0-9_])"  # Julia writes NaN32 and Inf32
 )
 _VALUE = re.compile(
     rf"(?<![a-z0-9_.])(?P<bad>\.?{NONFINITE})"

@@ -27,7 +27,10 @@ def standing(found: Findings) -> Iterator[Evidence]:
     ]
     metrics += sorted(before_the_first_update(run))
     losses = run.points("loss") or run.points("loss", average=True)
-    if metrics:
+    validation = [
+        p for a in (False, True) for p in run.points("loss", validation=True, average=a) if not p.value.finite
+    ]
+    if metrics and not any(p.value.kind == "nan" for p in validation):
         yield Evidence(
             "only a statistic is not finite; the losses are",
             tuple(sorted(set(metrics))[:4]),
@@ -47,9 +50,6 @@ def standing(found: Findings) -> Iterator[Evidence]:
             tuple(gradients[:6]),
             {"amp_warmup_skip": STRONG, "not_nan": -3.0},
         )
-    validation = [
-        p for a in (False, True) for p in run.points("loss", validation=True, average=a) if not p.value.finite
-    ]
     if not (metrics or averages or gradients or validation):
         yield Evidence(
             "nothing that the log prints is inf or NaN",

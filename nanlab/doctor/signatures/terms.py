@@ -157,11 +157,10 @@ def validation_only(found: Findings) -> Iterator[Evidence]:
         weights = {"fp16_overflow_or_no_scaler": 4.0, "metric_only": 2.0, "not_nan": -5.0, "amp_warmup_skip": -2.0}
         yield Evidence("the validation loss is bad in an fp16 run: the evaluation overflows", lines, weights)
     else:
-        weights = {
-            "metric_only": 4.5,
-            "empty_reduction": 1.5,
-            "fp16_overflow_or_no_scaler": 0.5,
-            "bad_data": 0.6,
-            "not_nan": -5.0,
-        }
+        # a nan loss of the evaluation is no statistic: its data, its empty batches or the running statistics are at
+        # fault; an infinite one is mostly the best so far, before there is one
+        fault = {"bad_data": 4.4, "poisoned_state": 4.4, "empty_reduction": 4.4, "metric_only": 3.0}
+        start = {"metric_only": 4.5, "empty_reduction": 1.5, "bad_data": 0.6}
+        weights = fault if any(p.value.kind == "nan" for p in bad) else start
+        weights = {**weights, "fp16_overflow_or_no_scaler": 0.5, "not_nan": -5.0}
         yield Evidence("only the validation loss is bad, the training loss is finite", lines, weights)
