@@ -363,7 +363,7 @@ class ScriptWatch(patching.Listener):
     def _stop(self, report: Report) -> None:
         self.copies.answer(report)
         if self.found is None:
-            self.found = distributed.compare(report)
+            self.found = _of_all_ranks(report)
             self.copies.confirm(report)
             self._watcher.history.tell(report)
             raise Stopped
@@ -385,3 +385,14 @@ class ScriptWatch(patching.Listener):
             self.copies.end()
             if self.found is None and self.hunt.on:
                 self.found = ending.report(self.hunt, self.steps, backward=self._trains)
+
+
+def _of_all_ranks(report: Report) -> Report:
+    """The report, compared with those of the other ranks. Gradients that came in bad from outside this process' own
+    operations are what the all-reduce brought."""
+    if report.sink == "gradient" and report.form in ("nan_in", "inf_in") and distributed.running():
+        report.verdict = "finite"
+        compared = distributed.compare(report)
+        report.verdict = "non-finite"
+        return compared
+    return distributed.compare(report)
