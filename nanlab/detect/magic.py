@@ -18,6 +18,7 @@ from nanlab.detect.origin.explain import explain
 from nanlab.detect.origin.report import Report
 from nanlab.detect.replay.step import eager, gradients
 from nanlab.detect.state.nesting import named_leaves
+from nanlab.detect.state.printable import printable
 from nanlab.detect.state.training import leaves_of
 from nanlab.detect.state.values import is_finite
 from nanlab.detect.trace.quiet import aside
@@ -128,7 +129,7 @@ class CellFinding:
             rows.append(f"{'→' if marked else ' '} {n:>3}  {text}")
             if marked and self.report.file == self.name and (shown := self.report.source()):
                 rows.append(" " * (7 + len(text) - len(text.lstrip())) + shown[1])
-        return "\n".join([*rows, self.report.text(source=self.report.file != self.name)])
+        return printable("\n".join([*rows, self.report.text(source=self.report.file != self.name)]))
 
     def _repr_html_(self) -> str:
         rows = []
@@ -136,4 +137,4 @@ class CellFinding:
             line = f"{n:>3}  {escape(text)}"
             rows.append(f'<mark aria-label="the line at fault">→{line}</mark>' if marked else f" {line}")
         listing = f'<pre tabindex="0" aria-label="the cell">{chr(10).join(rows)}</pre>' if rows else ""
-        return listing + self.report._repr_html_()
+        return printable(listing) + self.report._repr_html_()

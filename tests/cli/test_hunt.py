@@ -524,7 +524,7 @@ def test_gradients_cleared_after_the_loss_do_not_make_the_forward_pass_a_thing_o
     (tmp_path / "late_clear.py").write_text(AFTER_THE_LOSS)
     assert main(["hunt", str(tmp_path / "late_clear.py"), "--json", str(tmp_path / "out.json")]) == 1
     found = json.loads((tmp_path / "out.json").read_text())
-    assert (found["line"], found["form"], found["where"]) == (5, "sqrt(<0)", "gradient")
+    assert (found["line"], found["form"], found["where"]) == (5, "sqrt(<0)", "loss")
 
 
 def test_a_report_that_cannot_be_written_says_so_in_a_line(tmp_path, capsys):

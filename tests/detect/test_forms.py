@@ -183,3 +183,36 @@ def test_an_operation_brings_the_edge_of_its_derivative_with_its_rule():
     held = torch.nn.ParameterList([torch.tensor([0.5, 0.0])])
     report = hunt(lambda: torch.special.entr(held[0]).sum(), held)
     assert (report.form, report.element, report.where) == ("deriv_of_entr_at_0", [1], "gradient")
+
+
+# what the operands decide
+
+
+def test_every_node_of_torch_is_called_by_the_name_of_a_function_of_torch():
+    nodes = [name for name in dir(torch._C._functions) if "Backward" in name and not name.startswith(("Undef", "Send"))]
+    lost = [node for node in nodes if forms.function_of(node) == node]
+    assert len(nodes) > 500 and not lost
+    names = {"Log1PBackward0": "log1p", "AvgPool2DBackward0": "avg_pool2d",
+             "SpecialXlog1PyBackward0": "special_xlog1py",
+             "SafeLogBackward": "SafeLogBackward"}  # fmt: skip
+    assert {node: forms.function_of(node) for node in names} == names
+
+
+@pytest.mark.parametrize(("x", "fits"), [(12.0, True), (300.0, False)])
+def test_an_overflow_of_half_precision_says_whether_the_wider_format_holds_it(x, fits):
+    operand = torch.tensor([x], dtype=torch.float16)
+    out = operand.exp()
+    reading = forms.read(torch.ops.aten.exp.default, (operand,), {}, out, nan=False)
+    assert (reading.form, reading.fits_wider) == ("overflow", fits)
+
+
+@pytest.mark.parametrize(
+    ("op", "x", "form"),
+    [("special_i0", 200.0, "overflow"), ("special_bessel_y0", 0.0, "pole"), ("special_zeta", 0.5, "outside domain")],
+)
+def test_a_function_without_a_rule_is_judged_by_what_it_makes_of_its_operands(op, x, form):
+    operand = torch.tensor([x])
+    args = (operand, operand) if op == "special_zeta" else (operand,)
+    func = getattr(torch.ops.aten, op).default
+    out = func(*args)
+    assert forms.read(func, args, {}, out, nan=bool(out.isnan().any())).form == form

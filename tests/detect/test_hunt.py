@@ -242,6 +242,37 @@ def test_the_magnitudes_before_the_origin_are_kept_in_order():
     assert lines == sorted(lines)
 
 
+def test_a_magnitude_is_what_the_operation_made_whatever_lies_beside_it_in_memory():
+    """`mse_loss` leaves the memory of its unreduced result behind its mean: no number of a report may come from there,
+    nor from what was written over since."""
+    model = Linear()
+
+    def loss():
+        h = model(torch.ones(2, 4)) * 0
+        error = F.mse_loss(h, torch.full((2, 4), 3.0))
+        scaled = error * 2
+        gone = scaled.clone()
+        scaled.mul_(5)
+        return (scaled + gone) / (error - error)
+
+    said = dict(hunt(loss, model).magnitudes)
+    sizes = {name.split()[-1]: size for name, size in said.items()}
+    assert {name: sizes.get(name) for name in ("mse_loss", "clone", "add")} == {"mse_loss": 9, "clone": 18, "add": 108}
+    assert sizes["mul"] == 90 and sizes["sub"] == 0
+
+
+def test_only_what_fed_the_operands_stands_before_the_origin():
+    model = Linear()
+
+    def loss():
+        aside = model(torch.ones(2, 4)).exp()
+        linear = model(torch.ones(2, 4))
+        h = linear * 0
+        return (h.sum() / h.sum()) + aside.sum()
+
+    assert {name.split()[-1] for name, _ in hunt(loss, model).magnitudes} == {"addmm", "mul", "sum"}
+
+
 # what is left alone
 
 

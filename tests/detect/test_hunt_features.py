@@ -2,6 +2,7 @@
 tensors."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -77,16 +78,20 @@ class Sign(torch.autograd.Function):
         return grad * x / x.abs()
 
 
-def test_a_custom_function_is_named_by_its_call_and_not_by_its_backward(marked):
+def test_a_custom_functions_backward_is_named_by_its_own_line_and_the_call_is_told(marked):
     model = small()
 
     def loss():
         h = model(torch.randn(3, 4)) * 0
         return Sign.apply(h).mean()  # <- here
 
-    report = hunt(loss, model)
-    assert (report.where, report.op, report.form) == ("gradient", "Sign backward", "0/0")
-    assert report.line == marked(loss)
+    report = hunt(loss, model, confirm=True)
+    assert (report.where, report.op, report.form) == ("gradient", "div in Sign backward", "0/0")
+    assert report.source() == ("return grad * x / x.abs()", "       ^^^^^^^^^^^^^^^^^^")
+    assert report.trail[0] == (__file__, marked(loss)) and ("called", f"from {Path(__file__).name}:{marked(loss)}") in (
+        report.facts()
+    )
+    assert "operand patched" in report.confirmed_by
 
 
 def test_a_hook_on_a_tensor_is_named_by_its_own_line(marked):

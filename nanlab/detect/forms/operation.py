@@ -16,12 +16,14 @@ Value = Any  # a Python number, complex where the operands are, or None
 
 @dataclass
 class Reading:
-    """A form as it was read: which, at which element of the result, and the operands' values there."""
+    """A form as it was read: which, at which element of the result, and the operands' values there. `fits_wider` says
+    of a result in 8 or 16 bits whether the next wider format holds it; None where that is not known."""
 
     form: str
     element: list[int]
     operands: dict[str, object] = field(default_factory=dict)
     note: str = ""
+    fits_wider: bool | None = None
 
 
 @dataclass

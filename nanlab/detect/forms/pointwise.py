@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from torch import Tensor
+
 from nanlab.detect.forms.known import note, rule
 from nanlab.detect.forms.operation import Operation, Reading, Value, is_inf, is_nan, subnormal
 
@@ -21,12 +23,19 @@ def quotient(op: Operation, top: Value, bottom: Value) -> Reading | None:
     operands = {"numerator": top, "denominator": bottom}
     if bottom == 0:
         zero = top == 0 if top is not None else is_nan(op.result())
-        return op.found("0/0" if zero else "x/0", **operands)
+        counted = "0/0: nothing counted" if is_count(op.get("other", "tensor2")) else "0/0"
+        return op.found(counted if zero else "x/0", **operands)
     if is_inf(top) and is_inf(bottom):
         return op.found("inf/inf", **operands)
     if is_inf(op.result()) and not is_inf(top):
         return op.found("1/subnormal overflow" if subnormal(bottom, op.out.dtype) else "overflow", **operands)
     return None
+
+
+def is_count(divisor: object) -> bool:
+    """Whether a divisor is how many there are of something: an integer."""
+    return isinstance(divisor, int) or (isinstance(divisor, Tensor) and not divisor.is_floating_point()
+                                        and not divisor.is_complex())  # fmt: skip
 
 
 @rule("reciprocal", edge="0")
@@ -116,9 +125,10 @@ note("exp", "exp2", "special_expit", "sigmoid", vanishes=True)
 note("sigmoid", probability=True)
 
 
-@rule("exp", "exp2", "expm1", "sinh", "cosh", exponential=True)
+@rule("exp", "exp2", "expm1", "sinh", "cosh", "i0", "special_i0", "special_i1", "special_modified_bessel_i0",
+      "special_modified_bessel_i1", exponential=True)  # fmt: skip
 @rule("square", vanishes=True, keeps_zero=True)
-@rule("special_i0", "ldexp", "cumsum", "softplus", "elu", "celu", "selu")
+@rule("ldexp", "cumsum", "softplus", "elu", "celu", "selu")
 def growth(op: Operation) -> Reading | None:
     return op.found("overflow") if is_inf(op.result()) and not is_inf(op.at("self")) else None
 

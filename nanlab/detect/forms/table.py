@@ -11,6 +11,7 @@ FORMS: dict[str, tuple[str, str]] = {
     "0/0 (underflow)": ("a divisor, and what it divides, had underflowed to zero", "fp16_overflow_or_no_scaler"),
     "0/0 (mean of empty)": ("an average over no elements is zero divided by zero", "empty_reduction"),
     "0/0: all targets ignored": ("an average over no counted target is zero divided by zero", "empty_reduction"),
+    "0/0: nothing counted": ("an average that counts nothing is zero divided by zero", "empty_reduction"),
     "0/0: too few elements": ("a deviation needs more elements than its correction", "empty_reduction"),
     "x/0": ("a finite number divided by zero is infinite", "log_or_div_of_zero"),
     "x/0: underflow": ("a divisor had underflowed to zero", "fp16_overflow_or_no_scaler"),
@@ -36,7 +37,7 @@ FORMS: dict[str, tuple[str, str]] = {
     "inf written": ("an infinity that the program writes on purpose reached the result", "log_or_div_of_zero"),
     "nan written": ("a NaN that the program writes on purpose reached the result", "bad_init_or_uninitialised"),
     "uninitialised memory": ("the memory was allocated and never written", "bad_init_or_uninitialised"),
-    "unknown": ("the operation made a value that is not finite", "hardware_or_kernel_bug"),
+    "unknown": ("the operands do not explain the value", "hardware_or_kernel_bug"),
 }
 
 _DERIVATIVE = re.compile(r"deriv_of_\w+_at_\S+")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from torch import nn
 
-from nanlab.detect.forms import known
+from nanlab.detect.forms import function_of, known
 from nanlab.detect.origin.slice import Origin, Slice
 from nanlab.detect.trace.provenance import Event
 from nanlab.detect.trace.trace import Trace
@@ -20,9 +18,9 @@ def where(trace: Trace, origin: Origin, found: Slice, sink: str) -> str:
     event = origin.event
     if event.kind == "external":
         return STATE.get(event.source_kind) or ("input" if _enters_model(trace, origin, found) else "target")
-    if event.phase == "backward" or (sink == "gradient" and event.phase == "forward"):
+    if event.phase == "backward" or (sink == "gradient" and event.phase == "forward" and not event.nan_birth):
         return "gradient"
-    if event.phase == "optimizer" or sink in ("weights", "optimizer_state"):
+    if event.phase == "optimizer" or (sink in ("weights", "optimizer_state") and not event.with_graph):
         return "optimizer_state" if event.writes.startswith("state") or sink == "optimizer_state" else "weights"
     if _in_model(trace, event):
         return "forward"
@@ -68,19 +66,13 @@ def op_name(origin: Origin) -> str:
         named = "parameter" if event.source_kind == "parameter" else event.source
         return f"{what} in {named or 'a tensor made before'}"
     if event.node is not None and event.phase == "backward" and "::" not in event.node:
-        return f"{node_name(event.node)} backward"
+        function = function_of(event.node)
+        own = function == event.node  # a custom function, whose backward is code of the program's
+        inside = f"{function_of(event.op)} in " if own else ""
+        return f"{inside}{function.removesuffix('Backward')} backward"
     if "scaled_dot_product" in event.op:
         return "scaled_dot_product_attention"
-    row, call = known(event.op), event.call.name if event.call else ""
-    if row.carries and call and not call.startswith("_"):
+    call = event.call.name if event.call else ""
+    if known(event.op).carries and call and not call.startswith("_"):
         return call
-    return row.shown or event.op.rstrip("_").removeprefix("_foreach_").lstrip("_")
-
-
-def node_name(node: str) -> str:
-    """The function that a graph node belongs to: ``"SqrtBackward0"`` → ``"sqrt"``; a custom one keeps its name."""
-    match = re.fullmatch(r"(\w+?)Backward(\d*)", node)
-    if match is None:
-        return node
-    name, digit = match.groups()
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() if digit else name
+    return function_of(event.op)

@@ -15,7 +15,7 @@ from nanlab.detect.origin.suspicion import suspect_of
 from nanlab.detect.state.nesting import named_leaves
 from nanlab.detect.state.training import Optimizers
 from nanlab.detect.state.values import count, is_numeric, largest
-from nanlab.detect.trace.labels import columns
+from nanlab.detect.trace.labels import Place, columns
 from nanlab.detect.trace.provenance import Event
 from nanlab.detect.trace.record import external
 from nanlab.detect.trace.trace import Trace
@@ -70,9 +70,17 @@ def report_on(trace: Trace, found: Slice, sink: str, step: int) -> Report:
         sink=sink,
         columns=columns(at.spot) if event.reader is None else None,
         trail=at.trail if event.reader is None else [],
-        target=Target(place, at.call.name if at.call else None, at.op) if place else None,
+        target=target_of(at, place),
         notes=notes(event, found),
     )
+
+
+def target_of(at: Event, place: Place | None) -> Target | None:
+    """What a confirmation mends: the operation at `place`, or, of a custom function's backward, the call of the
+    function."""
+    called = at.call.place if at.call is not None and at.phase == "backward" else None
+    place = called or place
+    return Target(place, at.call.name if at.call else None, at.op) if place else None
 
 
 def hidden(found: Slice, sink: str) -> Origin | None:

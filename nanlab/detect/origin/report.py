@@ -10,7 +10,8 @@ from textwrap import fill
 from typing import Any
 
 from nanlab import suspects
-from nanlab.detect.trace.labels import Place, place_name
+from nanlab.detect.state.printable import printable
+from nanlab.detect.trace.labels import Place, installed, place_name
 
 VERDICTS = ("non-finite", "finite", "not-reproduced", "only-when-compiled")
 PLACES = ("input", "target", "forward", "loss", "gradient", "optimizer_state", "weights")
@@ -125,6 +126,8 @@ class Report:
         if self.verdict != "non-finite":
             return [("", note) for note in self.notes]
         rows: list[tuple[str, str | None]] = [("what", self._what()), ("", self._operands())]
+        if self.trail and (installed(self.file or "") or "backward" in (self.op or "")):
+            rows.append(("called", f"from {place_name(*self.trail[0])}"))
         rows += [("", note) for note in self.notes]
         rows.append(("before it", "; ".join(f"{line} up to {_short(size)}" for line, size in self.magnitudes)))
         if self.confirmed_by:
@@ -154,14 +157,14 @@ class Report:
         for name, text in self.facts():
             lead = f"  {name:<10}"
             lines.append(fill(text, WIDTH, initial_indent=lead, subsequent_indent=" " * 12, break_on_hyphens=False))
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _repr_html_(self) -> str:
         from jinja2 import Environment
 
         template = files("nanlab.detect.origin").joinpath("card.html.jinja").read_text("utf-8")
         card = Environment(autoescape=True, trim_blocks=True).from_string(template)
-        return card.render(report=self, source=self.source())
+        return printable(card.render(report=self, source=self.source()))
 
 
 class NonFiniteError(ArithmeticError):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 
 from nanlab.detect import forms
+from nanlab.detect.forms.again import HALF
 from nanlab.detect.trace.provenance import Event
 
-HALF = {torch.float16, torch.float8_e4m3fn, torch.float8_e5m2}
 RECURRENT = ("rnn", "lstm", "gru")
 EXTERNAL = {"parameter": "bad_init_or_uninitialised", "buffer": "poisoned_state", "state": "poisoned_state",
             "grad": "poisoned_state"}  # fmt: skip
+TERMS = 64  # rounding errors that a sum may have collected, of the size of what fed it
 CANCELLED = 1e-3  # a negative operand of a root closer to zero than this is taken for a rounding error
 
 
@@ -20,7 +21,7 @@ def suspect_of(event: Event, form: str, first_step: bool = True, largest_input: 
     if event.kind == "external":
         found = EXTERNAL.get(event.source_kind, "bad_data")
         return "poisoned_state" if found == "bad_init_or_uninitialised" and not first_step else found
-    if forms.row(form) in ("overflow", "inf-inf") and event.dtype in HALF:
+    if event.dtype in HALF and event.reading is not None and event.reading.fits_wider:
         return "fp16_overflow_or_no_scaler"
     if form == "0*inf" and event.phase == "backward":
         return "hidden_gradient"
@@ -28,7 +29,7 @@ def suspect_of(event: Event, form: str, first_step: bool = True, largest_input: 
         return _overflow(event, largest_input)
     if form == "sqrt(<0)":
         return "cancellation" if _rounding(event) else "log_or_div_of_zero"
-    if form == "0/0 (underflow)" and event.dtype not in HALF:
+    if form in ("0/0 (underflow)", "x/0: underflow") and event.dtype not in HALF:
         return "softmax_or_exp_overflow"
     return forms.suspect(form)
 
@@ -44,4 +45,5 @@ def _overflow(event: Event, largest_input: float) -> str:
 
 def _rounding(event: Event) -> bool:
     operand = event.reading.operands.get("self") if event.reading else None
-    return isinstance(operand, float) and -CANCELLED < operand < 0
+    terms = max((size for _, size in event.magnitudes), default=0.0)
+    return isinstance(operand, float) and -max(CANCELLED, TERMS * terms * torch.finfo(event.dtype).eps) < operand < 0

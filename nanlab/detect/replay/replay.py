@@ -13,6 +13,7 @@ from torch import Tensor
 from nanlab.detect import patching
 from nanlab.detect.origin.report import Report
 from nanlab.detect.replay.interventions import Experiment
+from nanlab.detect.state.printable import printable
 from nanlab.detect.state.training import gradients
 from nanlab.detect.state.values import is_finite
 
@@ -34,7 +35,7 @@ class Replay:
 
     def __str__(self) -> str:
         body = [str(self.report)] if self.verdict == REPRODUCED else [f"  - {reason}" for reason in self.reasons]
-        return "\n".join([self.verdict, *body])
+        return printable("\n".join([self.verdict, *body]))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"

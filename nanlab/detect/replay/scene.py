@@ -23,7 +23,9 @@ from nanlab.detect.replay.interventions import Experiment
 from nanlab.detect.replay.replay import Replay, accumulate, replay, why_not
 from nanlab.detect.replay.scenefile import SceneError
 from nanlab.detect.state.checkpoint import keep
-from nanlab.detect.state.nesting import decode, encode, map_tensors
+from nanlab.detect.state.decoding import Decoder
+from nanlab.detect.state.nesting import encode, map_tensors
+from nanlab.detect.state.printable import printable
 from nanlab.detect.state.randomness import RandomState, now
 from nanlab.detect.state.training import Optimizers, as_list, named_buffers, named_weights
 from nanlab.detect.state.trajectory import Trajectory
@@ -100,21 +102,22 @@ class Scene:
     def load(cls, path: str | os.PathLike) -> Scene:
         """The scene saved at `path`. No code in the file is run: it is read as tensors and plain data. The batch comes
         back on the device it was on, or on the CPU where this machine has no such device."""
-        data = scenefile.read(path)
+        data, parts = scenefile.read(path)
         try:
+            decode, on_cpu = Decoder(parts), Decoder(parts, "cpu")
             return cls(
                 batches=[decode(batch) for batch in data["batches"]],
                 step=int(data["step"]),
-                random=_random_from_data(decode(data["random"], "cpu")),
-                weights=decode(data["weights"], "cpu"),
-                buffers=decode(data["buffers"], "cpu"),
-                optimizers=decode(data["optimizers"], "cpu"),
+                random=_random_from_data(on_cpu(data["random"])),
+                weights=on_cpu(data["weights"]),
+                buffers=on_cpu(data["buffers"]),
+                optimizers=on_cpu(data["optimizers"]),
                 trajectory=Trajectory.from_json(data["trajectory"]),
                 report=decode(data["report"]),
                 taken_with=dict(data["taken_with"]),
                 not_captured=list(data["not_captured"]),
             )
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        except Exception as error:  # whatever the parts of something else give rise to
             raise SceneError(f"{path} is marked as a scene but lacks parts of one; save the scene again") from error
 
     def put_back(self, model: nn.Module | None, optimizer: Optimizers = None) -> list[str]:
@@ -176,7 +179,7 @@ class Scene:
         kept = sum(t.numel() for t in self.weights.values())
         holds = f"{len(self.batches)} batch(es), {kept:,} weights, {len(self.buffers)} buffers"
         lines = [f"scene of step {self.step}: {holds}", f"run before it: {self.trajectory}"]
-        return "\n".join([*lines, *(f"not captured: {n}" for n in self.not_captured)])
+        return printable("\n".join([*lines, *(f"not captured: {n}" for n in self.not_captured)]))
 
 
 def surroundings() -> dict[str, str]:

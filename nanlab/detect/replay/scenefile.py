@@ -1,6 +1,6 @@
 """Writes a scene to one file, all or nothing, and reads it back without running anything that the file holds.
 
-The file is a ``torch.save`` archive of plain data and tensors, read with ``weights_only=True``.
+The file is a ``torch.save`` archive of plain data and tensors; `archive` reads it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import contextlib
 import errno
 import os
 import pickle
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from nanlab.detect.replay import archive
 
 FORMAT = 1  # raised when an older nanlab could no longer read what a newer one writes
 MARK = "nanlab scene"
@@ -32,7 +33,8 @@ def write(data: dict[str, object], path: str | os.PathLike) -> Path:
     target = Path(path)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
+        part.unlink(missing_ok=True)  # a link that someone put there goes, not what it points to
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
             torch.save({MARK: FORMAT, **data}, file)
             file.flush()
             os.fsync(file.fileno())
@@ -61,23 +63,23 @@ def _why(error: Exception, target: Path) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def read(path: str | os.PathLike) -> dict[str, Any]:
-    """The data of the scene at `path`, its tensors on the CPU.
+def read(path: str | os.PathLike) -> tuple[dict[str, Any], int]:
+    """The data of the scene at `path`, its tensors on the CPU, and how many parts it can honestly have.
 
     Raises `SceneError` when there is no file, when it is truncated or damaged, when it is no scene, and when a newer
     nanlab wrote it.
     """
     source = Path(path)
-    data = _load(source)
+    data, parts = _load(source)
     if not isinstance(data, dict) or MARK not in data:
         raise SceneError(f"{source} is a PyTorch file but no scene; give a file that Scene.save or the guard wrote")
     if data[MARK] != FORMAT:
         formats = f"scene format {data[MARK]!r}, this nanlab reads {FORMAT}"
         raise SceneError(f"{source} has {formats}; read it with the nanlab that wrote it")
-    return data
+    return data, parts
 
 
-def _load(source: Path) -> object:
+def _load(source: Path) -> tuple[object, int]:
     try:
         with source.open("rb") as file:
             start = file.read(len(ARCHIVE))
@@ -89,10 +91,7 @@ def _load(source: Path) -> object:
         what = "is empty" if not start else "is not a scene"
         raise SceneError(f"{source} {what}; give a file that Scene.save or the guard wrote")
     try:
-        with zipfile.ZipFile(source) as archive:
-            if (spoilt := archive.testzip()) is not None:  # torch.load does not compare checksums
-                raise zipfile.BadZipFile(spoilt)
-        return torch.load(source, map_location="cpu", weights_only=True)
+        return archive.load(source)
     except pickle.UnpicklingError as error:
         raise SceneError(
             f"{source} holds something other than plain data, or is damaged; nothing of it was run"

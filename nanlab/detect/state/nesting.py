@@ -1,14 +1,12 @@
 """Any nesting of tensors, lists, tuples, dicts, dataclasses, named tuples and plain values: walk, map, encode.
 
 `encode` turns a nesting into plain lists, dicts, numbers, strings and tensors, which ``torch.load(weights_only=True)``
-reads without running code. `decode` builds the nesting again; a class is looked up among the modules that are loaded
-already, nothing is imported and no constructor is called.
+reads without running code; `decoding` builds the nesting again.
 """
 
 from __future__ import annotations
 
-import sys
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from types import SimpleNamespace
@@ -143,11 +141,11 @@ def _class(tree: Any, plain: type | None) -> dict[str, str]:
 
 
 def _encode_tensor(t: Tensor) -> dict:
-    """A tensor with its device; a view into a larger storage is copied, or the whole storage would be saved."""
+    """A tensor with its device; a view that shows less or more than its storage holds is copied."""
     wants, device = t.requires_grad and t.is_leaf, str(t.device)
     t = t.detach()
-    if t.layout is torch.strided and type(t) is Tensor and t.untyped_storage().nbytes() > t.numel() * t.element_size():
-        t = t.clone()
+    if t.layout is torch.strided and type(t) is Tensor and t.untyped_storage().nbytes() != t.numel() * t.element_size():
+        t = t.clone(memory_format=torch.contiguous_format)
     return {"kind": "tensor", "tensor": t.as_subclass(Tensor), "device": device, "requires_grad": wants}
 
 
@@ -159,64 +157,6 @@ def _encode_numpy(array: Any, lost: list[str], path: str) -> object:
     except TypeError:  # strings, objects, widths that torch lacks
         return encode(array.tolist(), lost, path) if array.dtype.kind in "US" else _lose(array, lost, path)
     return {"kind": "numpy", "tensor": t, "scalar": isinstance(array, numpy.generic)}
-
-
-def decode(data: object, device: str | None = None) -> Any:
-    """The nesting that `encode` made `data` from. Tensors go to the device they were on where there is one, or to
-    `device`. A class that is not loaded comes back as a named tuple or a `SimpleNamespace` with the same fields."""
-    if not isinstance(data, dict):
-        return data
-    kind = data["kind"]
-    if kind in _SIMPLE:
-        return _SIMPLE[kind](data)
-    again = lambda child: decode(child, device)  # noqa: E731
-    if kind == "tensor":
-        t = data["tensor"].to(device or (data["device"] if has_device(data["device"]) else "cpu"))
-        return t.requires_grad_() if data["requires_grad"] else t
-    if kind == "tuple":
-        return _decode_tuple(data, [again(child) for child in data["items"]])
-    if kind in ("list", "set", "frozenset"):
-        return {"list": list, "set": set, "frozenset": frozenset}[kind](again(child) for child in data["items"])
-    if kind == "dict":
-        return (OrderedDict if data["ordered"] else dict)((again(k), again(v)) for k, v in data["pairs"])
-    held = {name: again(value) for name, value in data["fields"].items()}
-    cls = _loaded(data) if kind == "dataclass" else None
-    return new_dataclass(cls, held) if cls is not None and is_dataclass(cls) else SimpleNamespace(**held)
-
-
-_SIMPLE: dict[str, Callable[[dict], object]] = {
-    "bytes": lambda data: bytes.fromhex(data["hex"]),
-    "complex": lambda data: complex(*data["parts"]),
-    "torch": lambda data: torch.device(data["name"]) if data["type"] == "device" else getattr(torch, data["name"]),
-    "numpy": lambda data: data["tensor"].numpy()[()] if data["scalar"] else data["tensor"].numpy(),
-    "lost": lambda data: NotSaved(data["what"]),
-}
-
-
-def has_device(name: str) -> bool:
-    """Whether this machine has the device called `name`, such as ``"cuda:1"``."""
-    kind, _, index = name.partition(":")
-    if kind in ("cpu", "meta"):
-        return True
-    module: Any = getattr(torch, kind, None)
-    return hasattr(module, "is_available") and module.is_available() and int(index or 0) < module.device_count()
-
-
-def _decode_tuple(data: dict, items: list) -> tuple:
-    if "name" not in data:
-        return tuple(items)
-    cls = _loaded(data)
-    if cls is not None and issubclass(cls, tuple) and list(getattr(cls, "_fields", ())) == data["names"]:
-        return tuple.__new__(cls, items)
-    return namedtuple(data["name"].rpartition(".")[2], data["names"])(*items) if data["names"] else tuple(items)
-
-
-def _loaded(data: dict) -> type | None:
-    """The class that `data` names, if its module is loaded and it has no ``__del__`` that data could steer."""
-    found: object = sys.modules.get(data["module"])
-    for part in data["name"].split("."):
-        found = getattr(found, part, None)
-    return found if isinstance(found, type) and not hasattr(found, "__del__") else None
 
 
 def new_dataclass(cls: type, held: dict[str, object]) -> object:

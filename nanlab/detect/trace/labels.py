@@ -18,6 +18,7 @@ CHECKPOINT = str(Path(TORCH) / "utils" / "checkpoint.py")
 OPTIM = str(Path(TORCH) / "optim")
 STANDARD = sysconfig.get_path("stdlib")
 TRAIL = 12  # frames followed outwards
+PACKAGES = "site-packages"
 CELL = re.compile(r"ipykernel_\d+|<ipython-input|^<cell>")  # files that stand for a notebook's cell
 _kind: dict[str, int] = {}  # file name -> 0 user, 1 torch or nanlab, 2 torch.optim
 
@@ -51,8 +52,16 @@ class Label:
 
 
 def place_name(file: str, line: int) -> str:
-    """``model.py:41``; ``cell, line 3`` for a file that stands for a notebook's cell, whose own name tells nothing."""
-    return f"cell, line {line}" if CELL.search(file) else f"{Path(file).name}:{line}"
+    """``model.py:41``; the path within the package for a file of an installed one; ``cell, line 3`` for a file that
+    stands for a notebook's cell, whose own name tells nothing."""
+    if CELL.search(file):
+        return f"cell, line {line}"
+    return f"{file.rpartition(f'{PACKAGES}/')[2] if installed(file) else Path(file).name}:{line}"
+
+
+def installed(file: str) -> bool:
+    """Whether `file` belongs to an installed package, and so not to the user's own program."""
+    return f"/{PACKAGES}/" in file
 
 
 def kind_of(file: str) -> int:
@@ -88,7 +97,7 @@ def trail_of(frame: FrameType | None) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     while frame is not None and (frame := frame.f_back) is not None and len(found) < TRAIL:
         file = frame.f_code.co_filename
-        if kind_of(file) == 0 and not file.startswith(STANDARD) and "site-packages" not in file:
+        if kind_of(file) == 0 and not file.startswith(STANDARD) and not installed(file):
             found.append((file, frame.f_lineno))
     return found
 
@@ -108,17 +117,21 @@ def place_of(frame: FrameType | None) -> Place | None:
     return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame is not None else None
 
 
-def in_hook(frame: FrameType | None, callers: list[FrameType | None]) -> bool:
-    """Whether `frame`, the innermost of the user's in a backward pass, is a hook: it runs inside the engine (called by
-    the last of `callers`), and no custom function's backward called it."""
+def in_python(frame: FrameType | None, callers: list[FrameType | None]) -> bool:
+    """Whether `frame`, the innermost of the user's in a backward pass, is code of the user's that the engine runs
+    (called by the last of `callers`): a hook, or the backward of a custom function."""
     caller = callers[-1] if callers else None
-    if caller is None or frame is caller:
-        return False
+    return caller is not None and frame is not None and frame is not caller
+
+
+def in_custom_backward(frame: FrameType | None, callers: list[FrameType | None]) -> bool:
+    """Whether `frame` runs for the backward of a custom `autograd.Function`."""
+    caller = callers[-1] if callers else None
     while frame is not None and frame is not caller:
         if frame.f_code.co_name in ("backward", "vjp") and kind_of(frame.f_code.co_filename) == 0:
-            return False
+            return True
         frame = frame.f_back
-    return True
+    return False
 
 
 def spot_of(frame: FrameType | None) -> Spot:

@@ -104,10 +104,10 @@ class Operations(TorchDispatchMode):
                     bad = True
         if bad:
             record(trace, func, args, kwargs, outputs, before, written)
-        elif isinstance(result, Tensor):
-            trace.recent.note(result, func, program)
-            if plan.shrinks is not None:
-                underflow.watch(trace, plan.shrinks, args, result)
+        elif plan.shrinks is not None and isinstance(result, Tensor):
+            underflow.watch(trace, plan.shrinks, args, result)
+        for out in outputs if written else outputs[:1]:
+            trace.recent.note(out, func, args, program, shown=not bad and out is result)
         return result
 
 

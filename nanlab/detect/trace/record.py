@@ -15,8 +15,10 @@ from nanlab.detect import forms
 from nanlab.detect.state.values import Counts, bad_mask, count, is_numeric
 from nanlab.detect.trace import underflow
 from nanlab.detect.trace.labels import (
+    Place,
     by_program,
-    in_hook,
+    in_custom_backward,
+    in_python,
     module_at,
     place_of,
     recomputing,
@@ -54,7 +56,7 @@ def record(trace: Trace, func, args, kwargs, outputs: list[Tensor], before: dict
             event.reading = forms.read(func, old_args, old_kwargs, out, nan=event.nan_birth, node=event.node,
                                        call=event.call.name if event.call else None, lost=lost_names)  # fmt: skip
             event.reading.form = underflow.refine(trace, event.reading.form, operands)
-            event.magnitudes = trace.recent.magnitudes(but=event.call)
+            event.magnitudes = trace.recent.magnitudes((t for _, t in operands), written, event.call)
         if written and event.phase == "optimizer":
             event.writes = " ".join(trace.sources.name(out))
         trace.tags.wrote(out, event)
@@ -85,8 +87,10 @@ def _event(trace: Trace, func, out: Tensor, counts: Counts, parents: list[Parent
     phase = "optimizer" if program.optimizing and optim else "forward"
     if node is not None and not (recomputing(frame) and torch.is_grad_enabled()):
         phase, call = "backward", program.made.of(node)
-        if call is not None and not in_hook(frame, program.callers):
+        if call is not None and not in_python(frame, program.callers):
             place, spot, module, trail = call.place, call.spot, call.module, []
+        elif call is not None and call.place is not None and in_custom_backward(frame, program.callers):
+            module, trail = call.module, [(call.place.file, call.place.line), *trail]
     return Event(
         number=program.number, op=func.__name__.split(".")[0], phase=phase, step=program.step, counts=counts,
         shape=tuple(out.shape), dtype=out.dtype, place=place, module=module, call=call,
@@ -171,7 +175,12 @@ def external(trace: Trace, t: Tensor, counts: Counts) -> Event:
         number=trace.program.number, op="external", phase="", step=trace.program.step, counts=counts,
         shape=tuple(t.shape), dtype=t.dtype, place=None, module=None, call=None, node=None, kind="external",
         source=name, source_kind=kind,
-        reader=trace.readers.of(t) or ((trace.program.stepped_at, None) if kind == "state" else None),
+        reader=trace.readers.of(t) or ((_stepping(trace), None) if kind == "state" else None),
     )  # fmt: skip
     trace.tags.wrote(t, event)
     return event
+
+
+def _stepping(trace: Trace) -> Place | None:
+    """The line that called an optimizer last, or, where none was called yet, is about to."""
+    return trace.program.stepped_at or place_of(user_frame(sys._getframe(2))[0])
