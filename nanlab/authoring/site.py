@@ -18,7 +18,7 @@ from jinja2 import Environment
 from nbformat import NotebookNode
 
 from nanlab import course
-from nanlab.authoring import files
+from nanlab.authoring import files, poster
 
 NEEDS = ("sphinx", "myst_nb", "furo", "sphinx-mathjax-offline")
 ROOMS = ("notebooks", "exercises")
@@ -62,6 +62,8 @@ def build(root: Path, out: Path) -> int:
         source, pages = Path(made, "source"), Path(made, "pages")
         for path in paths:
             _lay(path, source / path.relative_to(root))
+        if (root / poster.PLACE).is_file():  # lessons link to it
+            shutil.copy(root / poster.PLACE, source / poster.PLACE)
         (source / "index.md").write_text(_index(root, paths), encoding="utf-8")
         _sphinx(source, pages)
         shutil.rmtree(out, ignore_errors=True)

@@ -44,6 +44,13 @@ def test_a_hidden_outcome_is_folded_and_a_picture_is_described(course, tmp_path)
     assert 'alt="[chart] a climb"' in lesson
 
 
+def test_the_poster_comes_along(course, tmp_path, page):
+    (course / "notebooks/poster.pdf").write_bytes(b"%PDF-1.4")
+    page(page.text("title", "# Start\n\n[the poster](poster.pdf)"), at="course/notebooks/00_start_here.ipynb")
+    site.build(course, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").rglob("*.pdf")] == ["poster.pdf"]
+
+
 def test_a_dead_link_is_named_and_the_earlier_pages_stay(course, tmp_path):
     site.build(course, tmp_path / "out")
     path = course / "notebooks/00_start_here.ipynb"
