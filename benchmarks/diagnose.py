@@ -1,7 +1,7 @@
 """How fast `nanlab diagnose` reads a long log, beside `grep -c -i nan` on the same file in the same run.
 
     python benchmarks/diagnose.py            # 256 MB
-    python benchmarks/diagnose.py --mb 1024  # the gigabyte that the doctor must bear
+    python benchmarks/diagnose.py --mb 1024  # a gigabyte
 
 Prints MB/s of both, their ratio, and the doctor's peak memory, which must not grow with the file.
 """

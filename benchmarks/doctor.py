@@ -12,6 +12,7 @@ import argparse
 import json
 import re
 import subprocess
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -61,9 +62,10 @@ def runmedic(program: str):
     """runmedic has no causes of this table: what can be compared is its alarm and its step."""
 
     def answer(text: str) -> dict:
-        path = Path("/tmp/runmedic_case.log")
-        path.write_text(text + "\n")
-        done = subprocess.run([program, "diagnose", str(path), "--json"], capture_output=True, text=True)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "case.log")
+            path.write_text(text + "\n")
+            done = subprocess.run([program, "diagnose", str(path), "--json"], capture_output=True, text=True)
         low = done.stdout.lower()
         bad = re.search(r"\b(?:nan|inf|non-?finite|diverg\w+)\b", low) is not None
         step = re.search(r"step\D{0,12}(\d+)", low)

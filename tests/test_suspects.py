@@ -21,7 +21,7 @@ def test_a_row_points_to_a_lesson_that_is_there_or_to_none(row):
     assert row.lesson is None or course.topic(row.lesson)
 
 
-def test_the_table_has_the_five_suspects_that_the_course_was_asked_to_teach():
+def test_the_table_has_the_five_commonest_suspects():
     taught = {
         "lr_too_high",
         "log_or_div_of_zero",

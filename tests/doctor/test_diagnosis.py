@@ -123,7 +123,7 @@ def test_reading_changes_nothing_and_two_readings_agree():
 
 
 def test_the_hunt_is_asked_for_by_the_script_that_the_log_names():
-    trace = 'Traceback (most recent call last):\n  File "/work/fit_net.py", line 9, in <module>\n    main()\n'
+    trace = 'Traceback (most recent call last):\n  File "/data/fit_net.py", line 9, in <module>\n    main()\n'
     error = "RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.\n"
     assert any("nanlab hunt fit_net.py" in text for text in diagnose(trace + error).ask_for)
     assert any("nanlab hunt train.py" in text for text in diagnose(error).ask_for)
