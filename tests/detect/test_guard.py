@@ -658,6 +658,27 @@ def test_the_origin_is_confirmed_by_mending_its_operands_where_that_was_asked_fo
     assert same(before, state_of(model, optimizer))
 
 
+def test_a_weight_that_was_mended_to_confirm_the_origin_is_put_back():
+    class TwoOrigins(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.z = nn.Parameter(torch.tensor([0.0, 1.0])), nn.Parameter(torch.zeros(2))
+
+        def forward(self, x):
+            logarithm = self.w.log()
+            return (logarithm + self.z / (self.z * 1) + x).sum()
+
+    model = TwoOrigins()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before, x = state_of(model, optimizer), torch.ones(2)
+    with pytest.raises(NonFiniteError):
+        for batch in guard([x], model, optimizer, confirm=True):
+            optimizer.zero_grad()
+            model(batch).backward()
+            optimizer.step()
+    assert same(before, state_of(model, optimizer)) and torch.equal(x, torch.ones(2))
+
+
 def test_a_long_run_of_a_tiny_model_still_has_every_gradient_looked_at_and_a_norm_where_the_loss_jumps():
     model = nn.Linear(3, 3, bias=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)

@@ -22,6 +22,7 @@ from nanlab.detect.replay.patch import patches
 from nanlab.detect.replay.replay import compiled_code, why_not
 from nanlab.detect.replay.step import eager
 from nanlab.detect.state.buffers import Buffers
+from nanlab.detect.state.checkpoint import Checkpoint
 from nanlab.detect.state.nesting import tensors
 from nanlab.detect.state.randomness import RandomState
 from nanlab.detect.trace.tracer import Tracer
@@ -83,9 +84,15 @@ class Rerun:
 
     def confirm(self, failure: Failure, report: Report) -> Generator[object, None, None]:
         """Yields the batches again with the operands before the origin mended, in up to three ways; a step that is
-        finite then confirms the origin."""
-        for mode in patches(report.target) if report.target is not None else ():
+        finite then confirms the origin. An operand is mended where it lies, which may be a weight or the batch: copies
+        of both are kept meanwhile and put back."""
+        if report.target is None:
+            return
+        batches = [t for start in self.starts for t in tensors(start.batch)]
+        held = Checkpoint([*self.watcher.every_param(), *batches], ())
+        for mode in patches(report.target):
             again = yield from self.once(failure, hunting=False, patch=mode)
+            held.restore()
             if again is None and mode.count:
                 report.confirmed_by.append("operand patched")
                 return
