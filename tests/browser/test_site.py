@@ -35,11 +35,11 @@ def test_a_page_fits_and_has_no_barrier(page, scheme, width, pages, browser):
 def test_an_answer_stays_folded_until_it_is_opened(pages, browser):
     shown = browser.new_page()
     shown.goto(f"{pages}/{LESSON}")
-    fold = shown.locator("details.hide").first
-    if fold.count():
-        expect(fold.locator(".output").first).not_to_be_visible()
-        fold.locator("summary").click()
-        expect(fold.locator(".output").first).to_be_visible()
+    fold = shown.locator("details", has=shown.locator(".cell_output, .output")).first
+    answer = fold.locator(".cell_output, .output").first
+    expect(answer).not_to_be_visible()
+    fold.locator("summary").click()
+    expect(answer).to_be_visible()
     shown.close()
 
 
