@@ -80,9 +80,10 @@ def asks(cell: NotebookNode) -> bool:
 
 
 def reveals(notebook: NotebookNode) -> list[NotebookNode]:
-    """The cells that answer a prediction: code right after it. What they store is kept hidden until they are run."""
-    pairs = pairwise(notebook.cells)
-    return [after for cell, after in pairs if asks(cell) and after.cell_type == "code" and not asks(after)]
+    """The cells that answer a prediction: the first code after it, whatever text stands between. What they store
+    is kept hidden until they are run."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [after for cell, after in pairwise(code) if asks(cell) and not asks(after)]
 
 
 def _tidy_outputs(outputs: list[NotebookNode], count: int | None) -> list[NotebookNode]:

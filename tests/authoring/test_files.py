@@ -29,8 +29,10 @@ def test_a_stream_cut_in_two_is_joined():
 
 def test_what_answers_a_question_is_kept_hidden(page):
     asked, again = page.code("ask", "nanlab.predict('02.third_loss')"), page.code("again", "predict('02.which_fix')")
-    path = page(page.code("before", "1"), asked, again, page.code("answer", "2"), page.code("after", "3"))
-    hidden = {cell.id: cell.metadata.get("jupyter", {}).get("outputs_hidden", False) for cell in files.read(path).cells}
+    between = page.text("between", "## The next section")
+    path = page(page.code("before", "1"), asked, again, between, page.code("answer", "2"), page.code("after", "3"))
+    code = [cell for cell in files.read(path).cells if cell.cell_type == "code"]
+    hidden = {cell.id: cell.metadata.get("jupyter", {}).get("outputs_hidden", False) for cell in code}
     assert hidden == {"before": False, "ask": False, "again": False, "answer": True, "after": False}
 
 
