@@ -10,7 +10,6 @@ torch loaded already, each in a folder of its own.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -20,8 +19,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import torch
-from scoreboard import family
+from scoreboard import family, run
 
 from nanlab.cli import main as nanlab
 from nanlab.detect.scripts import scripthunt  # noqa: F401 (loaded before the forks)
@@ -110,19 +108,7 @@ def show(rows: list[Row]) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("ids", nargs="*", help="only these scripts")
-    parser.add_argument("--json", type=Path, help="write the rows here too")
-    given = parser.parse_args(argv)
-    torch.set_num_threads(1)
-    lines = (given.folder / "labels.jsonl").read_text("utf-8").splitlines()
-    labels = [label for label in map(json.loads, lines) if not given.ids or label["id"] in given.ids]
-    rows = [score(label, given.folder) for label in labels]
-    show(rows)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", "utf-8")
-    return 0
+    return run(__doc__, score, show, argv)
 
 
 if __name__ == "__main__":

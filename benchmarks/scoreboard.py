@@ -203,8 +203,9 @@ def show(rows: list[Row]) -> None:
         console.print(f"{tool}: {counts}, {silent} silent; {got.count(ALARM)} false alarms on {clean} clean programs")
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def run(about: str, score: Callable, show: Callable, argv: list[str] | None = None) -> int:
+    """Score every labelled program of a folder, as the command line says, show the rows and write them where asked."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("ids", nargs="*", help="only these programs")
     parser.add_argument("--json", type=Path, help="write the rows here too")
@@ -212,11 +213,15 @@ def main(argv: list[str] | None = None) -> int:
     torch.set_num_threads(1)
     lines = (given.folder / "labels.jsonl").read_text("utf-8").splitlines()
     labels = [label for label in map(json.loads, lines) if not given.ids or label["id"] in given.ids]
-    rows = [score(Program(label, given.folder / label["file"])) for label in labels]
+    rows = [score(label, given.folder) for label in labels]
     show(rows)
     if given.json:
-        given.json.write_text(json.dumps([asdict(r) for r in rows], indent=1) + "\n", "utf-8")
+        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", "utf-8")
     return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run(__doc__, lambda label, folder: score(Program(label, folder / label["file"])), show, argv)
 
 
 if __name__ == "__main__":
